@@ -1,0 +1,110 @@
+//! Profile types: Pyroscope's five-part id is the canonical name, short aliases resolve to it.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// What a value of a sample measures: `process_cpu:cpu:nanoseconds:cpu:nanoseconds`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct ProfileType {
+    /// Name of the profile: `process_cpu`, `memory`, `wall`, …
+    pub name: String,
+    /// What is counted: `cpu`, `alloc_space`, …
+    pub sample_type: String,
+    /// Its unit: `nanoseconds`, `bytes`, `count`, …
+    pub sample_unit: String,
+    /// What triggers a sample.
+    pub period_type: String,
+    /// Unit of the period.
+    pub period_unit: String,
+}
+
+/// Short names that people use in queries, and the id each stands for.
+const ALIASES: &[(&str, &str)] = &[
+    ("cpu", "process_cpu:cpu:nanoseconds:cpu:nanoseconds"),
+    ("process_cpu", "process_cpu:cpu:nanoseconds:cpu:nanoseconds"),
+    ("itimer", "process_cpu:cpu:nanoseconds:cpu:nanoseconds"),
+    ("wall", "wall:wall:nanoseconds:wall:nanoseconds"),
+    ("off_cpu", "off_cpu:off_cpu:nanoseconds::"),
+    ("alloc_objects", "memory:alloc_objects:count:space:bytes"),
+    ("alloc_space", "memory:alloc_space:bytes:space:bytes"),
+    ("inuse_objects", "memory:inuse_objects:count:space:bytes"),
+    ("inuse_space", "memory:inuse_space:bytes:space:bytes"),
+    ("goroutine", "goroutine:goroutine:count:goroutine:count"),
+    ("goroutines", "goroutine:goroutine:count:goroutine:count"),
+    ("mutex", "mutex:delay:nanoseconds:contentions:count"),
+    ("mutex_duration", "mutex:delay:nanoseconds:contentions:count"),
+    ("mutex_count", "mutex:contentions:count:contentions:count"),
+    ("block", "block:delay:nanoseconds:contentions:count"),
+    ("block_duration", "block:delay:nanoseconds:contentions:count"),
+    ("block_count", "block:contentions:count:contentions:count"),
+];
+
+/// A text that names no profile type.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{text:?} is not a profile type; use five parts such as process_cpu:cpu:nanoseconds:cpu:nanoseconds, \
+     or a short name such as cpu, wall, off_cpu, alloc_space, inuse_space, goroutine, mutex, block"
+)]
+pub struct ProfileTypeError {
+    text: String,
+}
+
+impl ProfileType {
+    /// On-CPU time, the type that most questions are about.
+    pub fn cpu() -> Self {
+        Self::from_parts(["process_cpu", "cpu", "nanoseconds", "cpu", "nanoseconds"])
+    }
+
+    /// The type with these parts.
+    pub fn from_parts(parts: [&str; 5]) -> Self {
+        let [name, sample_type, sample_unit, period_type, period_unit] = parts.map(str::to_owned);
+        Self { name, sample_type, sample_unit, period_type, period_unit }
+    }
+
+    /// The short names that resolve to an id, for help texts and completion.
+    pub fn aliases() -> impl Iterator<Item = &'static str> {
+        ALIASES.iter().map(|(alias, _)| *alias)
+    }
+}
+
+impl FromStr for ProfileType {
+    type Err = ProfileTypeError;
+
+    /// Reads five parts (a sixth, `:delta`, is tolerated as in Pyroscope) or a short name.
+    fn from_str(text: &str) -> Result<Self, ProfileTypeError> {
+        let canonical = ALIASES.iter().find(|(alias, _)| *alias == text).map_or(text, |(_, id)| id);
+        let mut parts: Vec<&str> = canonical.split(':').collect();
+        if parts.len() == 6 && parts[5] == "delta" {
+            parts.pop();
+        }
+        let wrong = || ProfileTypeError { text: text.to_owned() };
+        let parts: [&str; 5] = parts.try_into().map_err(|_| wrong())?;
+        if parts[0].is_empty() || parts[1].is_empty() {
+            return Err(wrong());
+        }
+        Ok(Self::from_parts(parts))
+    }
+}
+
+impl fmt::Display for ProfileType {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, sample_type, sample_unit, period_type, period_unit } = self;
+        write!(out, "{name}:{sample_type}:{sample_unit}:{period_type}:{period_unit}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Scenario: every short name. Guarantee: it resolves to an id that reads back as itself.
+    #[test]
+    fn aliases_resolve() {
+        for alias in ProfileType::aliases() {
+            let resolved: ProfileType = alias.parse().unwrap();
+            assert_eq!(resolved.to_string().parse::<ProfileType>().unwrap(), resolved);
+        }
+        assert_eq!("cpu".parse::<ProfileType>().unwrap(), ProfileType::cpu());
+        assert!("process_cpu:cpu".parse::<ProfileType>().unwrap_err().to_string().contains("five parts"));
+    }
+}
