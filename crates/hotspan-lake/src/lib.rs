@@ -1,1 +1,118 @@
-//! stub
+//! The lake: traces and profiles as open, sorted files, and the catalog that says which ones count.
+//!
+//! ```text
+//! Rows --Ingest--> level 0 segments --Compaction--> sorted Parquet, rollups --Retention--> gone
+//!                        \________________ Catalog (one transaction a step) ________________/
+//!                                               |
+//!                                            Snapshot --SegmentReader--> Arrow batches
+//! ```
+//!
+//! Rules that are kept here: R1 (an acknowledged request survives), R2 (a snapshot shows commits whole),
+//! R5 (memory is bounded), R6 (a tenant has paths and segments of its own).
+
+pub mod arrays;
+pub mod catalog;
+pub mod compaction;
+mod error;
+pub mod ingest;
+pub mod rows;
+pub mod segment;
+pub mod store;
+pub mod table;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use hotspan_model::TenantId;
+use tokio::sync::Notify;
+
+pub use catalog::{Catalog, Snapshot};
+pub use error::{LakeError, Result};
+pub use ingest::{Ingest, IngestCounters, IngestOptions, Receipt};
+pub use segment::{ReadOptions, Segment, SegmentReader};
+pub use table::Table;
+
+use crate::catalog::{StoreLock, now_nanos};
+use crate::store::{BlobStore, LocalStore};
+
+/// An open store.
+#[derive(Debug)]
+pub struct Lake {
+    store: Arc<dyn BlobStore>,
+    catalog: Catalog,
+    reader: SegmentReader,
+    ingest_counters: Arc<IngestCounters>,
+    compaction_wanted: Notify,
+    object_number: AtomicU64,
+    _lock: StoreLock,
+}
+
+impl Lake {
+    /// Opens the store in a local folder, making it if it is not there.
+    pub async fn open(folder: &Path) -> Result<Arc<Self>> {
+        let store = Arc::new(LocalStore::open(&folder.join("data"))?);
+        Self::open_with_store(folder, store).await
+    }
+
+    /// Opens a store whose segments are kept elsewhere than in its folder.
+    pub async fn open_with_store(folder: &Path, store: Arc<dyn BlobStore>) -> Result<Arc<Self>> {
+        std::fs::create_dir_all(folder).map_err(|source| LakeError::Storage {
+            action: "creating",
+            path: folder.display().to_string(),
+            source,
+        })?;
+        let lock = StoreLock::acquire(folder)?;
+        let catalog = Catalog::open(folder).await?;
+        Ok(Arc::new(Self {
+            reader: SegmentReader::new(Arc::clone(&store)),
+            store,
+            catalog,
+            ingest_counters: Arc::default(),
+            compaction_wanted: Notify::new(),
+            object_number: AtomicU64::new(0),
+            _lock: lock,
+        }))
+    }
+
+    /// Which segments there are.
+    pub fn catalog(&self) -> &Catalog {
+        &self.catalog
+    }
+
+    /// Where segments are kept.
+    pub fn store(&self) -> &Arc<dyn BlobStore> {
+        &self.store
+    }
+
+    /// Reads segments.
+    pub fn reader(&self) -> &SegmentReader {
+        &self.reader
+    }
+
+    /// Counters of the write path.
+    pub fn ingest_counters(&self) -> &Arc<IngestCounters> {
+        &self.ingest_counters
+    }
+
+    /// Memory that the rows of young segments take.
+    pub fn resident_bytes(&self) -> usize {
+        let snapshot = self.catalog.snapshot();
+        let resident = snapshot.all_segments().filter_map(|segment| segment.resident.as_ref());
+        resident.map(|batch| batch.get_array_memory_size()).sum()
+    }
+
+    /// A path that no object had before: time of creation, then a number.
+    pub(crate) fn new_object_path(&self, tenant: &TenantId, kind: &str, partition: Option<i64>, ending: &str) -> String {
+        let number = self.object_number.fetch_add(1, Ordering::Relaxed);
+        let name = format!("{:016x}-{:x}-{number:x}.{ending}", now_nanos(), std::process::id());
+        match partition {
+            Some(partition) => format!("{tenant}/{kind}/{}/{name}", partition.div_euclid(1_000_000_000)),
+            None => format!("{tenant}/{kind}/{name}"),
+        }
+    }
+
+    pub(crate) fn wake_compaction(&self) {
+        self.compaction_wanted.notify_one();
+    }
+}

@@ -1,0 +1,396 @@
+//! Attribute columns: in each file of spans, the attributes that many of its spans have get columns of their own.
+//!
+//! Received spans carry all attributes in two maps. Compaction counts them, moves the frequent ones into typed
+//! columns named `attr.` and the key, and leaves the rest in the maps; a later compaction may choose otherwise.
+//! A value whose type differs from its column's stays in the map, so that nothing is lost or converted.
+
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, BooleanArray, BooleanBuilder, Float64Array, Float64Builder, Int64Array, Int64Builder, MapArray,
+    RecordBatch, StringArray, StringBuilder,
+};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use hashbrown::HashMap;
+
+use crate::arrays;
+use crate::error::{LakeError, Result};
+use crate::rows::MapColumn;
+use crate::table::Table;
+
+/// What the name of an attribute column starts with.
+pub const ATTRIBUTE_PREFIX: &str = "attr.";
+/// An attribute gets a column if at least one span in this many has it.
+const SPANS_PER_VALUE: u64 = 100;
+/// How many attribute columns a file has at most.
+const MAX_COLUMNS: usize = 128;
+
+/// The type of an attribute column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum ColumnType {
+    /// Text.
+    Text,
+    /// 64-bit integers.
+    Int,
+    /// Doubles.
+    Double,
+    /// Truth values.
+    Bool,
+}
+
+impl ColumnType {
+    fn data_type(self) -> DataType {
+        match self {
+            Self::Text => DataType::Utf8,
+            Self::Int => DataType::Int64,
+            Self::Double => DataType::Float64,
+            Self::Bool => DataType::Boolean,
+        }
+    }
+
+    fn from_data_type(data_type: &DataType) -> Option<Self> {
+        match data_type {
+            DataType::Utf8 => Some(Self::Text),
+            DataType::Int64 => Some(Self::Int),
+            DataType::Float64 => Some(Self::Double),
+            DataType::Boolean => Some(Self::Bool),
+            _ => None,
+        }
+    }
+
+    /// The type of a value from its JSON; none for what has no column type.
+    fn of_json(json: &str) -> Option<Self> {
+        match json.as_bytes().first()? {
+            b't' | b'f' => Some(Self::Bool),
+            b'-' | b'0'..=b'9' if json.contains(['.', 'e']) => Some(Self::Double),
+            b'-' | b'0'..=b'9' => Some(Self::Int),
+            _ => None,
+        }
+    }
+}
+
+/// How often each attribute occurs, by key and type.
+#[derive(Debug, Default)]
+pub(crate) struct AttributeCounts {
+    counts: HashMap<(String, ColumnType), u64>,
+    spans: u64,
+}
+
+impl AttributeCounts {
+    /// Counts the attributes of a batch, those in maps and those in columns.
+    pub(crate) fn add(&mut self, batch: &RecordBatch) -> Result<()> {
+        self.spans += batch.num_rows() as u64;
+        let mut local: HashMap<(&str, ColumnType), u64> = HashMap::new();
+        let texts = map_entries(arrays::maps(batch, "attributes")?)?;
+        for entry in texts.range() {
+            *local.entry((texts.keys.value(entry), ColumnType::Text)).or_default() += 1;
+        }
+        let others = map_entries(arrays::maps(batch, "attributes_json")?)?;
+        for entry in others.range() {
+            if let Some(column_type) = ColumnType::of_json(others.values.value(entry)) {
+                *local.entry((others.keys.value(entry), column_type)).or_default() += 1;
+            }
+        }
+        let schema = batch.schema_ref();
+        for (field, column) in schema.fields().iter().zip(batch.columns()) {
+            if let Some((key, column_type)) = attribute_field(field) {
+                *local.entry((key, column_type)).or_default() += (column.len() - column.null_count()) as u64;
+            }
+        }
+        for ((key, column_type), count) in local {
+            *self.counts.entry((key.to_owned(), column_type)).or_default() += count;
+        }
+        Ok(())
+    }
+
+    /// The attributes that deserve a column, sorted by key; of a key with several types, the most frequent.
+    pub(crate) fn choose(&self) -> AttributeColumns {
+        let mut frequent: Vec<(&(String, ColumnType), u64)> = self
+            .counts
+            .iter()
+            .filter(|(_, count)| **count * SPANS_PER_VALUE >= self.spans)
+            .map(|(key, count)| (key, *count))
+            .collect();
+        frequent.sort_unstable_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(b.0)));
+        let mut columns: Vec<(String, ColumnType)> = Vec::new();
+        for ((key, column_type), _) in frequent {
+            if columns.len() < MAX_COLUMNS && columns.iter().all(|(other, _)| other != key) {
+                columns.push((key.clone(), *column_type));
+            }
+        }
+        columns.sort_unstable();
+        AttributeColumns::new(columns)
+    }
+}
+
+/// The attribute columns of one file.
+#[derive(Debug, Clone)]
+pub(crate) struct AttributeColumns {
+    columns: Vec<(String, ColumnType)>,
+    places: HashMap<String, usize>,
+    schema: SchemaRef,
+}
+
+impl AttributeColumns {
+    fn new(columns: Vec<(String, ColumnType)>) -> Self {
+        let fixed = Table::Spans.schema();
+        let mut fields: Vec<Arc<Field>> = fixed.fields().iter().cloned().collect();
+        fields.extend(columns.iter().map(|(key, column_type)| {
+            Arc::new(Field::new(format!("{ATTRIBUTE_PREFIX}{key}"), column_type.data_type(), true))
+        }));
+        let places = columns.iter().enumerate().map(|(at, (key, _))| (key.clone(), at)).collect();
+        Self { columns, places, schema: Arc::new(Schema::new(fields)) }
+    }
+
+    /// The schema of a file with these columns.
+    pub(crate) fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// The same spans with their attributes in these columns and in the maps.
+    pub(crate) fn conform(&self, batch: &RecordBatch) -> Result<RecordBatch> {
+        let rows = batch.num_rows();
+        let texts = map_entries(arrays::maps(batch, "attributes")?)?;
+        let others = map_entries(arrays::maps(batch, "attributes_json")?)?;
+        let mut builders: Vec<ColumnBuilder> =
+            self.columns.iter().map(|(_, column_type)| ColumnBuilder::new(*column_type, rows)).collect();
+        let mut rest = RestOfMaps::default();
+        let schema = batch.schema_ref();
+        let present: Vec<(Option<usize>, &str, PresentColumn<'_>)> = schema
+            .fields()
+            .iter()
+            .zip(batch.columns())
+            .filter_map(|(field, column)| {
+                let (key, column_type) = attribute_field(field)?;
+                let place = self.places.get(key).copied().filter(|at| self.columns[*at].1 == column_type);
+                Some((place, key, PresentColumn::new(column.as_ref(), column_type)?))
+            })
+            .collect();
+        for row in 0..rows {
+            for (place, key, column) in &present {
+                match place {
+                    Some(place) => column.copy(row, &mut builders[*place]),
+                    None => column.move_to_map(row, key, &mut rest),
+                }
+            }
+            for entry in texts.range_of(row) {
+                let (key, value) = (texts.keys.value(entry), texts.values.value(entry));
+                let placed = self.places.get(key).is_some_and(|place| builders[*place].push_text(row, value));
+                if !placed {
+                    rest.texts.entry(key, value);
+                }
+            }
+            for entry in others.range_of(row) {
+                let (key, json) = (others.keys.value(entry), others.values.value(entry));
+                let placed = self.places.get(key).is_some_and(|place| builders[*place].push_json(row, json));
+                if !placed {
+                    rest.others.entry(key, json);
+                }
+            }
+            rest.end_row();
+        }
+        let mut columns: Vec<ArrayRef> = Vec::with_capacity(self.schema.fields().len());
+        let (texts, others) = rest.finish()?;
+        for field in Table::Spans.schema().fields() {
+            columns.push(match field.name().as_str() {
+                "attributes" => Arc::clone(&texts),
+                "attributes_json" => Arc::clone(&others),
+                name => Arc::clone(batch.column_by_name(name).ok_or_else(|| LakeError::Damaged {
+                    path: format!("column {name}"),
+                    reason: "is missing".to_owned(),
+                })?),
+            });
+        }
+        columns.extend(builders.into_iter().map(|builder| builder.finish(rows)));
+        Ok(RecordBatch::try_new(Arc::clone(&self.schema), columns)?)
+    }
+}
+
+/// Key and type of an attribute column, if a field is one.
+pub fn attribute_field(field: &Field) -> Option<(&str, ColumnType)> {
+    let key = field.name().strip_prefix(ATTRIBUTE_PREFIX)?;
+    Some((key, ColumnType::from_data_type(field.data_type())?))
+}
+
+struct MapEntries<'a> {
+    offsets: &'a [i32],
+    keys: &'a StringArray,
+    values: &'a StringArray,
+}
+
+impl MapEntries<'_> {
+    fn range_of(&self, row: usize) -> std::ops::Range<usize> {
+        self.offsets[row] as usize..self.offsets[row + 1] as usize
+    }
+
+    fn range(&self) -> std::ops::Range<usize> {
+        self.offsets.first().copied().unwrap_or(0) as usize..self.offsets.last().copied().unwrap_or(0) as usize
+    }
+}
+
+fn map_entries(map: &MapArray) -> Result<MapEntries<'_>> {
+    match (map.keys().as_any().downcast_ref(), map.values().as_any().downcast_ref()) {
+        (Some(keys), Some(values)) => Ok(MapEntries { offsets: map.value_offsets(), keys, values }),
+        _ => Err(LakeError::Damaged { path: "attributes".to_owned(), reason: "the map is not of text".to_owned() }),
+    }
+}
+
+/// What no column takes.
+#[derive(Default)]
+struct RestOfMaps {
+    texts: MapColumn,
+    others: MapColumn,
+}
+
+impl RestOfMaps {
+    fn end_row(&mut self) {
+        self.texts.end_row();
+        self.others.end_row();
+    }
+
+    fn finish(self) -> Result<(ArrayRef, ArrayRef)> {
+        Ok((Arc::new(self.texts.finish()?), Arc::new(self.others.finish()?)))
+    }
+}
+
+/// A column being filled row by row; rows that nothing was pushed for are null.
+enum ColumnBuilder {
+    Text(StringBuilder),
+    Int(Int64Builder),
+    Double(Float64Builder),
+    Bool(BooleanBuilder),
+}
+
+macro_rules! fill_up {
+    ($builder:expr, $row:expr) => {
+        // A key that stands twice in one span fills its column once; the second value stays in the map.
+        if $builder.len() > $row {
+            return false;
+        }
+        while $builder.len() < $row {
+            $builder.append_null();
+        }
+    };
+}
+
+impl ColumnBuilder {
+    fn new(column_type: ColumnType, rows: usize) -> Self {
+        match column_type {
+            ColumnType::Text => Self::Text(StringBuilder::with_capacity(rows, 16 * rows)),
+            ColumnType::Int => Self::Int(Int64Builder::with_capacity(rows)),
+            ColumnType::Double => Self::Double(Float64Builder::with_capacity(rows)),
+            ColumnType::Bool => Self::Bool(BooleanBuilder::with_capacity(rows)),
+        }
+    }
+
+    fn push_text(&mut self, row: usize, text: &str) -> bool {
+        use arrow::array::ArrayBuilder;
+        let Self::Text(builder) = self else { return false };
+        fill_up!(builder, row);
+        builder.append_value(text);
+        true
+    }
+
+    fn push_int(&mut self, row: usize, value: i64) -> bool {
+        use arrow::array::ArrayBuilder;
+        let Self::Int(builder) = self else { return false };
+        fill_up!(builder, row);
+        builder.append_value(value);
+        true
+    }
+
+    fn push_double(&mut self, row: usize, value: f64) -> bool {
+        use arrow::array::ArrayBuilder;
+        let Self::Double(builder) = self else { return false };
+        fill_up!(builder, row);
+        builder.append_value(value);
+        true
+    }
+
+    fn push_bool(&mut self, row: usize, value: bool) -> bool {
+        use arrow::array::ArrayBuilder;
+        let Self::Bool(builder) = self else { return false };
+        fill_up!(builder, row);
+        builder.append_value(value);
+        true
+    }
+
+    /// Takes a value given as JSON, if it is of this column's type.
+    fn push_json(&mut self, row: usize, json: &str) -> bool {
+        match ColumnType::of_json(json) {
+            Some(ColumnType::Int) => json.parse().is_ok_and(|value| self.push_int(row, value)),
+            Some(ColumnType::Double) => json.parse().is_ok_and(|value| self.push_double(row, value)),
+            Some(ColumnType::Bool) => self.push_bool(row, json == "true"),
+            _ => false,
+        }
+    }
+
+    fn finish(self, rows: usize) -> ArrayRef {
+        use arrow::array::ArrayBuilder;
+        macro_rules! pad {
+            ($builder:ident) => {{
+                let mut builder = $builder;
+                while builder.len() < rows {
+                    builder.append_null();
+                }
+                Arc::new(builder.finish())
+            }};
+        }
+        match self {
+            Self::Text(builder) => pad!(builder),
+            Self::Int(builder) => pad!(builder),
+            Self::Double(builder) => pad!(builder),
+            Self::Bool(builder) => pad!(builder),
+        }
+    }
+}
+
+/// An attribute column of an input file.
+enum PresentColumn<'a> {
+    Text(&'a StringArray),
+    Int(&'a Int64Array),
+    Double(&'a Float64Array),
+    Bool(&'a BooleanArray),
+}
+
+impl<'a> PresentColumn<'a> {
+    fn new(column: &'a dyn Array, column_type: ColumnType) -> Option<Self> {
+        let column = column.as_any();
+        match column_type {
+            ColumnType::Text => column.downcast_ref().map(Self::Text),
+            ColumnType::Int => column.downcast_ref().map(Self::Int),
+            ColumnType::Double => column.downcast_ref().map(Self::Double),
+            ColumnType::Bool => column.downcast_ref().map(Self::Bool),
+        }
+    }
+
+    /// Carries a value over into the output's column of the same type.
+    fn copy(&self, row: usize, builder: &mut ColumnBuilder) {
+        let copied = match self {
+            Self::Text(column) if column.is_valid(row) => builder.push_text(row, column.value(row)),
+            Self::Int(column) if column.is_valid(row) => builder.push_int(row, column.value(row)),
+            Self::Double(column) if column.is_valid(row) => builder.push_double(row, column.value(row)),
+            Self::Bool(column) if column.is_valid(row) => builder.push_bool(row, column.value(row)),
+            _ => true,
+        };
+        debug_assert!(copied, "columns of one key and type are filled once a row");
+    }
+
+    /// Puts a value back into the maps, since the output has no column for it.
+    fn move_to_map(&self, row: usize, key: &str, rest: &mut RestOfMaps) {
+        use hotspan_model::Value;
+        let value = match self {
+            Self::Text(column) if column.is_valid(row) => {
+                rest.texts.entry(key, column.value(row));
+                return;
+            }
+            Self::Int(column) if column.is_valid(row) => Value::Int(column.value(row)),
+            Self::Double(column) if column.is_valid(row) => Value::Double(column.value(row)),
+            Self::Bool(column) if column.is_valid(row) => Value::Bool(column.value(row)),
+            _ => return,
+        };
+        let mut json = String::new();
+        value.write_json(&mut json);
+        rest.others.entry(key, &json);
+    }
+}

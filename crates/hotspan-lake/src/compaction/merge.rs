@@ -1,0 +1,298 @@
+//! From level to level: sorted files of one partition become one, row group by row group, in bounded memory.
+
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use arrow::compute::interleave_record_batch;
+use arrow::datatypes::SchemaRef;
+use futures::StreamExt;
+use futures::stream::BoxStream;
+use hotspan_model::TenantId;
+
+use super::attributes::{ATTRIBUTE_PREFIX, AttributeColumns, AttributeCounts};
+use super::first_level::is_set;
+use super::keys::SortKeys;
+use super::rollup::{RollupRow, RollupSums, rollup_batch, window_of};
+use crate::error::Result;
+use crate::segment::parquet_file::ParquetSegmentWriter;
+use crate::segment::{NewSegment, ReadOptions, Segment};
+use crate::table::Table;
+use crate::{Lake, arrays};
+
+/// Rows read from an input, and written to the output, at a time.
+const BATCH_ROWS: usize = 8192;
+
+/// A file that grows past this is closed, and the rest goes into the next one.
+const MAX_FILE_BYTES: usize = 384 << 20;
+
+/// One input of a merge: its rows from the current one on.
+struct Input {
+    stream: BoxStream<'static, Result<RecordBatch>>,
+    conform: Option<Arc<AttributeColumns>>,
+    table: Table,
+    batch: RecordBatch,
+    keys: SortKeys,
+    row: usize,
+    finished: bool,
+}
+
+impl Input {
+    async fn open(lake: &Lake, segment: &Arc<Segment>, conform: Option<Arc<AttributeColumns>>) -> Result<Self> {
+        let options = ReadOptions::default().batch_rows(BATCH_ROWS);
+        let stream = lake.reader().stream(segment, options).await?;
+        let mut input = Self {
+            stream,
+            conform,
+            table: segment.table,
+            batch: RecordBatch::new_empty(segment.table.schema()),
+            keys: SortKeys::default(),
+            row: 0,
+            finished: false,
+        };
+        input.next_batch().await?;
+        Ok(input)
+    }
+
+    async fn next_batch(&mut self) -> Result<()> {
+        loop {
+            let Some(batch) = self.stream.next().await else {
+                self.finished = true;
+                return Ok(());
+            };
+            let batch = batch?;
+            if batch.num_rows() == 0 {
+                continue;
+            }
+            self.batch = match &self.conform {
+                Some(columns) => columns.conform(&batch)?,
+                None => batch,
+            };
+            self.keys = SortKeys::of(self.table, &self.batch)?;
+            self.row = 0;
+            return Ok(());
+        }
+    }
+
+    fn key(&self) -> &[u8] {
+        self.keys.get(self.row)
+    }
+}
+
+/// Merges sorted segments of one table and partition. Rollups of level 1 also feed the coarser rollup.
+pub(super) async fn merge_segments(
+    lake: &Lake,
+    tenant: &TenantId,
+    inputs: &[Arc<Segment>],
+    level: u8,
+) -> Result<Vec<NewSegment>> {
+    let Some(first) = inputs.first() else { return Ok(Vec::new()) };
+    let (table, partition) = (first.table, first.partition.unwrap_or_default());
+    let columns = match table {
+        Table::Spans => Some(Arc::new(choose_attribute_columns(lake, inputs).await?)),
+        _ => None,
+    };
+    let schema = columns.as_ref().map_or_else(|| table.schema(), |columns| Arc::clone(columns.schema()));
+    let mut opened = Vec::with_capacity(inputs.len());
+    for segment in inputs {
+        opened.push(Input::open(lake, segment, columns.clone()).await?);
+    }
+    let mut output = Output { lake, tenant, table, partition, level, schema, writer: None, written: Vec::new() };
+    match table {
+        Table::Rollup15s | Table::Rollup1h => merge_sums(opened, &mut output).await?,
+        _ => merge_rows(opened, &mut output).await?,
+    }
+    let mut written = output.finish()?;
+    if table == Table::Rollup15s {
+        written.extend(coarser_rollup(lake, tenant, inputs).await?);
+    }
+    Ok(written)
+}
+
+/// The files that a merge writes.
+struct Output<'a> {
+    lake: &'a Lake,
+    tenant: &'a TenantId,
+    table: Table,
+    partition: i64,
+    level: u8,
+    schema: SchemaRef,
+    writer: Option<ParquetSegmentWriter>,
+    written: Vec<NewSegment>,
+}
+
+impl Output<'_> {
+    fn write(&mut self, batch: &RecordBatch) -> Result<()> {
+        if batch.num_rows() == 0 {
+            return Ok(());
+        }
+        let store = self.lake.store();
+        let mut writer = match self.writer.take() {
+            Some(writer) => writer,
+            None => {
+                let path = self.lake.new_object_path(self.tenant, self.table.name(), Some(self.partition), "parquet");
+                let (table, level, partition) = (self.table, self.level, self.partition);
+                ParquetSegmentWriter::create(store.as_ref(), path, table, &self.schema, level, partition)?
+            }
+        };
+        writer.write(batch)?;
+        if writer.bytes_so_far() > MAX_FILE_BYTES {
+            self.written.push(writer.finish(store.as_ref())?);
+        } else {
+            self.writer = Some(writer);
+        }
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<Vec<NewSegment>> {
+        if let Some(writer) = self.writer.take() {
+            self.written.push(writer.finish(self.lake.store().as_ref())?);
+        }
+        Ok(self.written)
+    }
+}
+
+/// The input whose next row comes first, and the row that its run may not pass: the next row of the others.
+fn next_run(inputs: &[Input]) -> Option<(usize, Option<usize>)> {
+    let mut first: Option<usize> = None;
+    let mut second: Option<usize> = None;
+    for (at, input) in inputs.iter().enumerate().filter(|(_, input)| !input.finished) {
+        match first {
+            Some(best) if inputs[best].key() <= input.key() => {
+                if second.is_none_or(|other| input.key() < inputs[other].key()) {
+                    second = Some(at);
+                }
+            }
+            _ => (second, first) = (first, Some(at)),
+        }
+    }
+    first.map(|first| (first, second))
+}
+
+async fn merge_rows(mut inputs: Vec<Input>, output: &mut Output<'_>) -> Result<()> {
+    let mut batches: Vec<RecordBatch> = Vec::new();
+    // For each input, where its current batch stands in `batches`.
+    let mut places: Vec<Option<usize>> = vec![None; inputs.len()];
+    let mut picked: Vec<(usize, usize)> = Vec::with_capacity(BATCH_ROWS);
+    let mut last_key: Vec<u8> = Vec::new();
+    while let Some((first, second)) = next_run(&inputs) {
+        let end = match second {
+            Some(second) => inputs[first].keys.end_of_run(inputs[first].row, inputs[second].key()),
+            None => inputs[first].keys.len(),
+        };
+        let place = *places[first].get_or_insert_with(|| {
+            batches.push(inputs[first].batch.clone());
+            batches.len() - 1
+        });
+        for row in inputs[first].row..end {
+            let key = inputs[first].keys.get(row);
+            if is_set(output.table) {
+                if last_key == key {
+                    continue;
+                }
+                last_key.clear();
+                last_key.extend_from_slice(key);
+            }
+            picked.push((place, row));
+        }
+        inputs[first].row = end;
+        if end == inputs[first].keys.len() {
+            inputs[first].next_batch().await?;
+            places[first] = None;
+        }
+        if picked.len() >= BATCH_ROWS {
+            flush_picked(&mut batches, &mut picked, output)?;
+            places.fill(None);
+        }
+    }
+    flush_picked(&mut batches, &mut picked, output)
+}
+
+fn flush_picked(
+    batches: &mut Vec<RecordBatch>,
+    picked: &mut Vec<(usize, usize)>,
+    output: &mut Output<'_>,
+) -> Result<()> {
+    if !picked.is_empty() {
+        let references: Vec<&RecordBatch> = batches.iter().collect();
+        output.write(&interleave_record_batch(&references, picked)?)?;
+    }
+    batches.clear();
+    picked.clear();
+    Ok(())
+}
+
+/// Merges rollups: rows with equal keys become one row with their sum.
+async fn merge_sums(mut inputs: Vec<Input>, output: &mut Output<'_>) -> Result<()> {
+    let mut rows: Vec<RollupRow> = Vec::with_capacity(BATCH_ROWS);
+    while let Some((first, second)) = next_run(&inputs) {
+        let input = &inputs[first];
+        let end = match second {
+            Some(second) => input.keys.end_of_run(input.row, inputs[second].key()),
+            None => input.keys.len(),
+        };
+        let series = arrays::uint64s(&input.batch, "series")?.values();
+        let times = arrays::times(&input.batch, "time")?.values();
+        let paths = arrays::uint64s(&input.batch, "path")?.values();
+        let values = arrays::int64s(&input.batch, "value")?.values();
+        let counts = arrays::uint32s(&input.batch, "count")?.values();
+        for row in input.row..end {
+            match rows.last_mut() {
+                Some(last) if (last.series, last.time, last.path) == (series[row], times[row], paths[row]) => {
+                    last.value = last.value.wrapping_add(values[row]);
+                    last.count = last.count.saturating_add(counts[row]);
+                }
+                _ => rows.push(RollupRow {
+                    series: series[row],
+                    time: times[row],
+                    path: paths[row],
+                    value: values[row],
+                    count: counts[row],
+                }),
+            }
+        }
+        inputs[first].row = end;
+        if end == inputs[first].keys.len() {
+            inputs[first].next_batch().await?;
+        }
+        if rows.len() > BATCH_ROWS {
+            // The last row may still grow.
+            let open = rows.split_off(rows.len() - 1);
+            output.write(&rollup_batch(output.table, std::mem::replace(&mut rows, open).into_iter())?)?;
+        }
+    }
+    output.write(&rollup_batch(output.table, rows.into_iter())?)
+}
+
+/// Hourly sums of the inputs of level 1: those of higher levels have been counted when they left level 1.
+async fn coarser_rollup(lake: &Lake, tenant: &TenantId, inputs: &[Arc<Segment>]) -> Result<Vec<NewSegment>> {
+    let mut sums = RollupSums::default();
+    for segment in inputs.iter().filter(|segment| segment.level == 1) {
+        let mut stream = lake.reader().stream(segment, ReadOptions::default()).await?;
+        while let Some(batch) = stream.next().await {
+            sums.add_rollup(&batch?, window_of(Table::Rollup1h))?;
+        }
+    }
+    let batch = sums.finish(Table::Rollup1h)?;
+    let Some(first) = inputs.first().filter(|_| batch.num_rows() > 0) else { return Ok(Vec::new()) };
+    // An hour lies in one day, so the output has one partition.
+    let partition = Table::Rollup1h.partition_of(first.partition.unwrap_or_default());
+    let path = lake.new_object_path(tenant, Table::Rollup1h.name(), Some(partition), "parquet");
+    let store = lake.store();
+    let mut writer =
+        ParquetSegmentWriter::create(store.as_ref(), path, Table::Rollup1h, &batch.schema(), 1, partition)?;
+    writer.write(&batch)?;
+    Ok(vec![writer.finish(store.as_ref())?])
+}
+
+/// The attribute columns for a merged file: those that deserve it by what all inputs hold.
+async fn choose_attribute_columns(lake: &Lake, inputs: &[Arc<Segment>]) -> Result<AttributeColumns> {
+    let mut counts = AttributeCounts::default();
+    for segment in inputs {
+        let options = ReadOptions::columns(&["attributes", "attributes_json"]).with_prefix(ATTRIBUTE_PREFIX);
+        let mut stream = lake.reader().stream(segment, options).await?;
+        while let Some(batch) = stream.next().await {
+            counts.add(&batch?)?;
+        }
+    }
+    Ok(counts.choose())
+}

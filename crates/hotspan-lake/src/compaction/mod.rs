@@ -1,0 +1,159 @@
+//! Compaction: many small young segments become few large sorted ones, in the background.
+//!
+//! | level | made | holds |
+//! |---|---|---|
+//! | 0 | at each flush | all tables of a flush, as received |
+//! | 1 | within 30 s | one sorted Parquet file a table and partition; 15 s rollups and trace summaries appear |
+//! | 2 | from ten files of level 1, or after ten minutes | the same, merged; hourly rollups appear |
+//! | 3 | when the partition is over | the same, merged for good |
+//!
+//! A step replaces its inputs by its outputs in one transaction, so that it never changes an answer (R2).
+
+pub mod attributes;
+mod first_level;
+mod keys;
+mod merge;
+mod plan;
+mod rollup;
+mod traces;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use arrow::array::RecordBatch;
+use hashbrown::HashMap;
+use hotspan_model::TenantId;
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, warn};
+
+pub use plan::{CompactionOptions, Job};
+
+use crate::Lake;
+use crate::catalog::{Snapshot, now_nanos};
+use crate::error::Result;
+use crate::segment::{NewSegment, ReadOptions, Segment};
+use crate::table::Table;
+
+/// Counters of compaction.
+#[derive(Debug, Default)]
+pub struct CompactionCounters {
+    /// Jobs done.
+    pub jobs: AtomicU64,
+    /// Jobs that failed; they are tried again.
+    pub failed_jobs: AtomicU64,
+    /// Segments replaced.
+    pub input_segments: AtomicU64,
+    /// Bytes read.
+    pub input_bytes: AtomicU64,
+    /// Bytes written.
+    pub output_bytes: AtomicU64,
+    /// Nanoseconds spent.
+    pub nanos: AtomicU64,
+}
+
+/// Compacts a lake until told to stop.
+#[derive(Debug)]
+pub struct Compactor {
+    lake: Arc<Lake>,
+    options: CompactionOptions,
+    counters: Arc<CompactionCounters>,
+}
+
+impl Compactor {
+    /// A compactor for a lake.
+    pub fn new(lake: Arc<Lake>, options: CompactionOptions) -> Self {
+        Self { lake, options, counters: Arc::default() }
+    }
+
+    /// Its counters.
+    pub fn counters(&self) -> &Arc<CompactionCounters> {
+        &self.counters
+    }
+
+    /// Runs until `stop`: looks for work whenever something was committed, and every second.
+    pub async fn run(self, stop: CancellationToken) {
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = self.lake.compaction_wanted.notified() => {}
+                () = tokio::time::sleep(Duration::from_secs(1)) => {}
+            }
+            while let Some(job) = self.next_job(now_nanos()) {
+                if stop.is_cancelled() {
+                    return;
+                }
+                if let Err(error) = self.run_job(&job).await {
+                    self.counters.failed_jobs.fetch_add(1, Ordering::Relaxed);
+                    warn!(%error, ?job, "compaction failed and will be tried again");
+                    tokio::time::sleep(Duration::from_secs(1)).await;
+                    break;
+                }
+            }
+        }
+    }
+
+    /// The most urgent job, if anything is due at this time.
+    pub fn next_job(&self, now: i64) -> Option<Job> {
+        plan::next_job(&self.lake.catalog().snapshot(), &self.options, now)
+    }
+
+    /// Does everything that is due at `now`, as if that time had come. For tests, benchmarks and maintenance.
+    pub async fn run_until_idle(&self, now: i64) -> Result<u64> {
+        let mut jobs = 0;
+        while let Some(job) = self.next_job(now) {
+            self.run_job(&job).await?;
+            jobs += 1;
+        }
+        Ok(jobs)
+    }
+
+    /// Does one job: writes its outputs, then swaps them for its inputs in one commit.
+    pub async fn run_job(&self, job: &Job) -> Result<Arc<Snapshot>> {
+        let started = Instant::now();
+        let outputs = match job.level {
+            1 => self.first_level(&job.tenant, &job.inputs).await?,
+            level => self.merge(&job.tenant, &job.inputs, level).await?,
+        };
+        let removed: Vec<i64> = job.inputs.iter().map(|segment| segment.id).collect();
+        let output_bytes: u64 = outputs.iter().map(|new| new.range.end - new.range.start).sum();
+        let snapshot = self.lake.catalog().commit(&job.tenant, outputs, &removed).await?;
+        let input_bytes: u64 = job.inputs.iter().map(|segment| segment.bytes()).sum();
+        self.counters.jobs.fetch_add(1, Ordering::Relaxed);
+        self.counters.input_segments.fetch_add(removed.len() as u64, Ordering::Relaxed);
+        self.counters.input_bytes.fetch_add(input_bytes, Ordering::Relaxed);
+        self.counters.output_bytes.fetch_add(output_bytes, Ordering::Relaxed);
+        self.counters.nanos.fetch_add(started.elapsed().as_nanos() as u64, Ordering::Relaxed);
+        debug!(level = job.level, inputs = removed.len(), input_bytes, output_bytes, "compacted");
+        Ok(snapshot)
+    }
+
+    async fn first_level(&self, tenant: &TenantId, inputs: &[Arc<Segment>]) -> Result<Vec<NewSegment>> {
+        let mut batches: HashMap<Table, Vec<RecordBatch>> = HashMap::new();
+        for segment in inputs {
+            let rows = self.lake.reader().read_all(segment, ReadOptions::default()).await?;
+            batches.entry(segment.table).or_default().extend(rows);
+        }
+        let (lake, tenant) = (Arc::clone(&self.lake), tenant.clone());
+        crate::ingest::off_thread(move || {
+            let mut outputs = Vec::new();
+            for table in Table::RECEIVED {
+                if let Some(batches) = batches.get(&table) {
+                    outputs.extend(first_level::write_first_level(&lake, &tenant, table, batches)?);
+                }
+            }
+            Ok(outputs)
+        })
+        .await
+    }
+
+    /// Merging mixes reading and encoding; it runs on a thread of its own so that neither holds up requests.
+    async fn merge(&self, tenant: &TenantId, inputs: &[Arc<Segment>], level: u8) -> Result<Vec<NewSegment>> {
+        let (lake, tenant, inputs) = (Arc::clone(&self.lake), tenant.clone(), inputs.to_vec());
+        let runtime = tokio::runtime::Handle::current();
+        crate::ingest::off_thread(move || {
+            runtime.block_on(merge::merge_segments(&lake, &tenant, &inputs, level))
+        })
+        .await
+    }
+}

@@ -1,0 +1,150 @@
+//! What to compact next: a pure function of the catalog and the clock.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hotspan_model::TenantId;
+
+use crate::catalog::Snapshot;
+use crate::segment::Segment;
+use crate::table::Table;
+
+/// When segments are compacted.
+#[derive(Debug, Clone)]
+pub struct CompactionOptions {
+    /// Level 0 is compacted when its oldest segment is this old …
+    pub first_level_age: Duration,
+    /// … or when it has this many bytes.
+    pub first_level_bytes: u64,
+    /// How many files of level 1 make one of level 2.
+    pub second_level_files: usize,
+    /// A file of level 1 goes up when it is this old, even if there are fewer.
+    pub second_level_age: Duration,
+    /// A partition is merged for good this long after its end.
+    pub partition_grace: Duration,
+    /// How many bytes one job reads at most.
+    pub job_bytes: u64,
+}
+
+impl Default for CompactionOptions {
+    fn default() -> Self {
+        Self {
+            first_level_age: Duration::from_secs(20),
+            first_level_bytes: 32 << 20,
+            second_level_files: 10,
+            second_level_age: Duration::from_secs(10 * 60),
+            partition_grace: Duration::from_secs(10 * 60),
+            job_bytes: 2 << 30,
+        }
+    }
+}
+
+/// Segments to be replaced by segments of a higher level.
+#[derive(Debug, Clone)]
+pub struct Job {
+    /// Whose segments they are.
+    pub tenant: TenantId,
+    /// The level of the outputs.
+    pub level: u8,
+    /// The inputs: of level 0, all tables; above, one table and partition.
+    pub inputs: Vec<Arc<Segment>>,
+}
+
+/// The most urgent job: young segments first, since every query pays for them.
+pub(super) fn next_job(snapshot: &Snapshot, options: &CompactionOptions, now: i64) -> Option<Job> {
+    let tenants = snapshot.tenants();
+    tenants
+        .iter()
+        .find_map(|tenant| first_level_job(snapshot, tenant, options, now))
+        .or_else(|| tenants.iter().find_map(|tenant| merge_job(snapshot, tenant, options, now)))
+}
+
+fn first_level_job(snapshot: &Snapshot, tenant: &TenantId, options: &CompactionOptions, now: i64) -> Option<Job> {
+    let mut young: Vec<Arc<Segment>> = Table::RECEIVED
+        .iter()
+        .flat_map(|table| snapshot.segments(tenant, *table).iter().cloned().collect::<Vec<_>>())
+        .filter(|segment| segment.level == 0)
+        .collect();
+    young.sort_unstable_by_key(|segment| segment.id);
+    let oldest = young.iter().map(|segment| segment.created_at).min()?;
+    let bytes: u64 = young.iter().map(|segment| segment.bytes()).sum();
+    if age(now, oldest) < nanos(options.first_level_age) && bytes < options.first_level_bytes {
+        return None;
+    }
+    // All tables of a flush go up together; a backlog is worked off in bites that fit into memory.
+    let mut taken = 0;
+    let mut last_version = i64::MAX;
+    young.retain(|segment| {
+        if taken >= 2 * options.first_level_bytes && segment.version != last_version {
+            return false;
+        }
+        taken += segment.bytes();
+        last_version = segment.version;
+        true
+    });
+    Some(Job { tenant: tenant.clone(), level: 1, inputs: young })
+}
+
+fn merge_job(snapshot: &Snapshot, tenant: &TenantId, options: &CompactionOptions, now: i64) -> Option<Job> {
+    for table in Table::ALL {
+        let mut partitions: BTreeMap<i64, Vec<Arc<Segment>>> = BTreeMap::new();
+        for segment in snapshot.segments(tenant, table).iter().filter(|segment| segment.level > 0) {
+            partitions.entry(segment.partition.unwrap_or_default()).or_default().push(Arc::clone(segment));
+        }
+        for (partition, segments) in partitions {
+            let closed =
+                now > partition.saturating_add(table.partition_length()).saturating_add(nanos(options.partition_grace));
+            if let Some((level, inputs)) = choose_inputs(&segments, closed, options, now) {
+                return Some(Job { tenant: tenant.clone(), level, inputs });
+            }
+        }
+    }
+    None
+}
+
+fn choose_inputs(
+    segments: &[Arc<Segment>],
+    closed: bool,
+    options: &CompactionOptions,
+    now: i64,
+) -> Option<(u8, Vec<Arc<Segment>>)> {
+    let of_level = |level: u8| segments.iter().filter(|segment| segment.level == level).cloned().collect::<Vec<_>>();
+    let first = of_level(1);
+    let oldest = first.iter().map(|segment| segment.created_at).min().unwrap_or(now);
+    let due = first.len() >= options.second_level_files
+        || (!first.is_empty() && age(now, oldest) >= nanos(options.second_level_age));
+    if due {
+        return Some((2, bounded(first, options.job_bytes)));
+    }
+    let second = of_level(2);
+    if closed && first.is_empty() && !second.is_empty() {
+        // A partition that got late data is merged again with what it has, unless that is large already.
+        let mut inputs = second;
+        inputs.extend(of_level(3).into_iter().filter(|segment| segment.bytes() < options.job_bytes / 8));
+        return Some((3, bounded(inputs, options.job_bytes)));
+    }
+    // Level 2 piles up only if a partition is long, or gets much: then ten become one.
+    if second.len() >= options.second_level_files {
+        return Some((2, bounded(second, options.job_bytes)));
+    }
+    None
+}
+
+fn bounded(mut segments: Vec<Arc<Segment>>, job_bytes: u64) -> Vec<Arc<Segment>> {
+    segments.sort_unstable_by_key(|segment| segment.min_time);
+    let mut taken = 0;
+    segments.retain(|segment| {
+        taken += segment.bytes();
+        taken <= job_bytes || taken == segment.bytes()
+    });
+    segments
+}
+
+fn age(now: i64, created_at: i64) -> i64 {
+    now.saturating_sub(created_at)
+}
+
+fn nanos(duration: Duration) -> i64 {
+    i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX)
+}

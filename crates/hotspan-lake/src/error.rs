@@ -1,0 +1,74 @@
+//! What can go wrong in the lake, told by who can mend it.
+
+use arrow::error::ArrowError;
+use parquet::errors::ParquetError;
+
+/// An error of the lake.
+#[derive(Debug, thiserror::Error)]
+pub enum LakeError {
+    /// The disk or the object store failed.
+    #[error("{action} {path}: {source}")]
+    Storage {
+        /// What was being done: "writing", "reading", …
+        action: &'static str,
+        /// The object it was done to.
+        path: String,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The catalog database failed.
+    #[error("catalog: {0}")]
+    Catalog(#[from] sqlx::Error),
+    /// A stored object is not what the catalog says it is.
+    #[error("segment {path} is damaged: {reason}")]
+    Damaged {
+        /// The object.
+        path: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Arrow refused to build or convert a batch.
+    #[error("arrow: {0}")]
+    Arrow(#[from] ArrowError),
+    /// Parquet could not be written or read.
+    #[error("parquet: {0}")]
+    Parquet(#[from] ParquetError),
+    /// Another process has this store open.
+    #[error("the store {path} is in use by process {holder}; one store belongs to one process at a time")]
+    InUse {
+        /// The store's folder.
+        path: String,
+        /// The process that holds it, as far as it said.
+        holder: String,
+    },
+    /// The store was written by a newer version.
+    #[error("the store has format {found}, this version reads up to {known}; use a newer hotspan")]
+    NewerFormat {
+        /// The format found.
+        found: i64,
+        /// The newest format this version knows.
+        known: i64,
+    },
+    /// The lake is shutting down.
+    #[error("the store is shutting down; retry")]
+    ShuttingDown,
+}
+
+impl LakeError {
+    /// Whether the same request may succeed later, without a change to it.
+    pub fn is_temporary(&self) -> bool {
+        matches!(self, Self::Storage { .. } | Self::Catalog(_) | Self::ShuttingDown)
+    }
+
+    /// Whether the disk is full.
+    pub fn is_out_of_space(&self) -> bool {
+        match self {
+            Self::Storage { source, .. } => source.kind() == std::io::ErrorKind::StorageFull,
+            Self::Catalog(sqlx::Error::Database(error)) => error.message().contains("full"),
+            _ => false,
+        }
+    }
+}
+
+/// A result of the lake.
+pub type Result<T> = std::result::Result<T, LakeError>;

@@ -1,0 +1,263 @@
+//! The one task that commits: it joins submissions into segments, and answers them when they are durable.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use arrow::array::{BooleanArray, RecordBatch};
+use arrow::compute::filter_record_batch;
+use hashbrown::HashSet;
+use hotspan_model::TenantId;
+use tokio::sync::mpsc;
+use tracing::{debug, warn};
+
+use super::known::Known;
+use super::seen::Seen;
+use super::{IngestCounters, IngestOptions, Receipt, Submission, off_thread};
+use crate::error::Result;
+use crate::rows::{Rows, retry_key};
+use crate::segment::{NewSegment, ReadOptions, l0};
+use crate::table::Table;
+use crate::{Lake, arrays};
+
+pub(super) struct Committer {
+    lake: Arc<Lake>,
+    options: IngestOptions,
+    known: Arc<Known>,
+    seen: Seen,
+}
+
+/// Which rows of a batch were stored before, and the ids of those that were not.
+#[derive(Default)]
+struct Retries {
+    keep_spans: Option<Vec<bool>>,
+    keep_samples: Option<Vec<bool>>,
+    keep_profiles: Option<Vec<bool>>,
+    fresh: Vec<u64>,
+    duplicate_spans: u64,
+    duplicate_profiles: u64,
+}
+
+impl Committer {
+    pub(super) fn new(lake: Arc<Lake>, options: IngestOptions, known: Arc<Known>) -> Self {
+        let seen = Seen::new(options.dedup_window, options.dedup_entries);
+        Self { lake, options, known, seen }
+    }
+
+    pub(super) async fn run(mut self, mut queue: mpsc::Receiver<Submission>) {
+        if let Err(error) = self.recall_recent_ids().await {
+            // Old ids only serve to recognise retries; without them the store still takes new data.
+            warn!(%error, "recent segments could not be read; retries of requests from before the start may count twice");
+        }
+        while let Some(first) = queue.recv().await {
+            let batch = self.collect(first, &mut queue).await;
+            self.commit_by_tenant(batch).await;
+        }
+        debug!("committer has answered everything");
+    }
+
+    /// After a start, spans and profiles of the youngest segments count as seen: senders that were cut off
+    /// by a crash send them again.
+    async fn recall_recent_ids(&mut self) -> Result<()> {
+        let snapshot = self.lake.catalog().snapshot();
+        let young = snapshot.all_segments().filter(|segment| segment.level <= 1);
+        for segment in young.filter(|segment| matches!(segment.table, Table::Spans | Table::Profiles)) {
+            let columns: &[&str] = match segment.table {
+                Table::Spans => &["trace_id", "span_id"],
+                _ => &["profile_id", "profile_type", "service"],
+            };
+            let options = ReadOptions::columns(columns);
+            let batches = self.lake.reader().read_all(segment, options).await?;
+            for batch in &batches {
+                let hashes = match segment.table {
+                    Table::Spans => self.span_hashes_of(segment.tenant.as_str(), batch)?,
+                    _ => self.profile_hashes_of(segment.tenant.as_str(), batch)?,
+                };
+                self.seen.extend(hashes);
+            }
+        }
+        Ok(())
+    }
+
+    fn span_hashes_of(&self, tenant: &str, batch: &RecordBatch) -> Result<Vec<u64>> {
+        let (traces, spans) = (arrays::ids(batch, "trace_id")?, arrays::ids(batch, "span_id")?);
+        let hash = |row| self.span_hash(tenant, traces.value(row), spans.value(row));
+        Ok((0..batch.num_rows()).map(hash).collect())
+    }
+
+    fn profile_hashes_of(&self, tenant: &str, batch: &RecordBatch) -> Result<Vec<u64>> {
+        let ids = arrays::ids(batch, "profile_id")?;
+        let (services, types) = (arrays::texts(batch, "service")?, arrays::texts(batch, "profile_type")?);
+        let hash =
+            |row| self.profile_hash(tenant, retry_key(ids.value(row), services.get(row), types.get(row)));
+        Ok((0..batch.num_rows()).map(hash).collect())
+    }
+
+    fn span_hash(&self, tenant: &str, trace_id: &[u8], span_id: &[u8]) -> u64 {
+        self.seen.hash(tenant, &[trace_id, span_id])
+    }
+
+    fn profile_hash(&self, tenant: &str, key: u128) -> u64 {
+        self.seen.hash(tenant, &[b"profile", &key.to_le_bytes()])
+    }
+
+    /// Gathers submissions until the first has waited long enough, or the batch is large enough.
+    async fn collect(&self, first: Submission, queue: &mut mpsc::Receiver<Submission>) -> Vec<Submission> {
+        let deadline = tokio::time::Instant::now() + self.options.flush_interval;
+        let mut size = first.rows.size();
+        let mut batch = vec![first];
+        while size < self.options.flush_bytes {
+            match tokio::time::timeout_at(deadline, queue.recv()).await {
+                Ok(Some(submission)) => {
+                    size += submission.rows.size();
+                    batch.push(submission);
+                }
+                Ok(None) | Err(_) => break,
+            }
+        }
+        batch
+    }
+
+    async fn commit_by_tenant(&mut self, mut batch: Vec<Submission>) {
+        batch.sort_by(|a, b| a.tenant.cmp(&b.tenant));
+        while let Some(tenant) = batch.first().map(|submission| submission.tenant.clone()) {
+            let others = batch.split_off(batch.partition_point(|submission| submission.tenant == tenant));
+            self.commit_and_answer(&tenant, std::mem::replace(&mut batch, others)).await;
+        }
+    }
+
+    async fn commit_and_answer(&mut self, tenant: &TenantId, submissions: Vec<Submission>) {
+        let started = Instant::now();
+        let mut joined = Rows::default();
+        let mut waiting = Vec::with_capacity(submissions.len());
+        for submission in submissions {
+            joined.append(&submission.rows);
+            waiting.push((submission.answer, submission.reservation));
+        }
+        let result = self.commit(tenant, joined).await.map_err(Arc::new);
+        let counters = self.lake.ingest_counters();
+        IngestCounters::add(&counters.commit_nanos, started.elapsed().as_nanos() as u64);
+        if let Err(error) = &result {
+            IngestCounters::add(&counters.failed_batches, 1);
+            warn!(%tenant, %error, requests = waiting.len(), "a batch could not be committed; its senders are told to retry");
+        }
+        for (answer, reservation) in waiting {
+            // The sender may have gone away; its data is stored all the same.
+            let _ = answer.send(result.clone());
+            drop(reservation);
+        }
+    }
+
+    async fn commit(&mut self, tenant: &TenantId, rows: Rows) -> Result<Receipt> {
+        let retries = self.find_retries(tenant, &rows);
+        let (nodes, series): (Vec<_>, Vec<_>) =
+            (rows.profiles.new_nodes().collect(), rows.profiles.new_series().collect());
+        let keep = (retries.keep_spans, retries.keep_samples, retries.keep_profiles);
+        let (object, tables, batches) = off_thread(move || {
+            let mut batches = rows.finish()?;
+            for (table, batch) in &mut batches {
+                let keep = match table {
+                    Table::Spans => &keep.0,
+                    Table::Samples => &keep.1,
+                    Table::Profiles => &keep.2,
+                    _ => &None,
+                };
+                if let Some(keep) = keep {
+                    *batch = filter_record_batch(batch, &BooleanArray::from(keep.clone()))?;
+                }
+            }
+            batches.retain(|(_, batch)| batch.num_rows() > 0);
+            let (object, tables) = l0::encode(&batches)?;
+            Ok((object, tables, batches))
+        })
+        .await?;
+
+        let counters = Arc::clone(self.lake.ingest_counters());
+        let mut receipt = Receipt {
+            version: self.lake.catalog().snapshot().version(),
+            duplicate_spans: retries.duplicate_spans,
+            duplicate_profiles: retries.duplicate_profiles,
+        };
+        IngestCounters::add(&counters.duplicate_spans, retries.duplicate_spans);
+        IngestCounters::add(&counters.duplicate_profiles, retries.duplicate_profiles);
+        if batches.is_empty() {
+            return Ok(receipt);
+        }
+
+        let path = self.lake.new_object_path(tenant, "l0", None, "seg");
+        let size = object.len() as u64;
+        self.lake.store().put(&path, object).await?;
+        let memory: usize = batches.iter().map(|(_, batch)| batch.get_array_memory_size()).sum();
+        let resident_now = self.lake.resident_bytes();
+        let keep_resident = resident_now + memory <= self.options.resident_bytes;
+        let segments = tables.iter().zip(&batches).map(|(encoded, (_, batch))| NewSegment {
+            table: encoded.table,
+            level: 0,
+            partition: None,
+            path: path.clone(),
+            range: encoded.range.clone(),
+            checksum: encoded.checksum,
+            rows: encoded.rows,
+            min_time: encoded.min_time,
+            max_time: encoded.max_time,
+            index: None,
+            resident: keep_resident.then(|| batch.clone()),
+        });
+        let snapshot = self.lake.catalog().commit(tenant, segments.collect(), &[]).await?;
+        receipt.version = snapshot.version();
+
+        self.seen.extend(retries.fresh);
+        self.known.learn(tenant, nodes.into_iter(), series.into_iter());
+        IngestCounters::add(&counters.segments, 1);
+        IngestCounters::add(&counters.bytes, size);
+        for (table, batch) in &batches {
+            let rows = batch.num_rows() as u64;
+            match table {
+                Table::Spans => IngestCounters::add(&counters.spans, rows),
+                Table::Samples => IngestCounters::add(&counters.samples, rows),
+                Table::Profiles => IngestCounters::add(&counters.profiles, rows),
+                _ => {}
+            }
+        }
+        counters.resident_bytes.store(self.lake.resident_bytes() as u64, Ordering::Relaxed);
+        self.lake.wake_compaction();
+        Ok(receipt)
+    }
+
+    /// Looks for spans and profiles that are stored already, or that stand twice in this batch.
+    fn find_retries(&self, tenant: &TenantId, rows: &Rows) -> Retries {
+        let mut retries = Retries::default();
+        let mut in_batch: HashSet<u64> = HashSet::with_capacity(rows.spans.len());
+        let span_count = rows.spans.len();
+        for row in 0..span_count {
+            let (trace_id, span_id) = rows.spans.identity(row);
+            let hash = self.span_hash(tenant.as_str(), trace_id, span_id);
+            if self.seen.contains(hash) || !in_batch.insert(hash) {
+                retries.keep_spans.get_or_insert_with(|| vec![true; span_count])[row] = false;
+                retries.duplicate_spans += 1;
+            } else {
+                retries.fresh.push(hash);
+            }
+        }
+        let ranges = rows.profiles.ranges();
+        for (number, range) in ranges.iter().enumerate() {
+            let hash = self.profile_hash(tenant.as_str(), range.key);
+            if self.seen.contains(hash) || !in_batch.insert(hash) {
+                let samples = retries.keep_samples.get_or_insert_with(|| vec![true; rows.profiles.sample_count()]);
+                samples[range.first_sample..range.first_sample + range.sample_count].fill(false);
+                retries.keep_profiles.get_or_insert_with(|| vec![true; ranges.len()])[number] = false;
+                retries.duplicate_profiles += 1;
+            } else {
+                retries.fresh.push(hash);
+            }
+        }
+        retries
+    }
+}
+
+impl std::fmt::Debug for Committer {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Committer").field("options", &self.options).finish_non_exhaustive()
+    }
+}
+

@@ -1,0 +1,194 @@
+//! The write path: rows of many requests become one segment, one catalog commit, and then the answer to each.
+//!
+//! ```text
+//! request -> reserve room -> decode into Rows -> submit --+
+//! request -> reserve room -> decode into Rows -> submit --+-> batch -> segment (durable) -> catalog -> answers
+//! ```
+//!
+//! There is no write-ahead log: the segment is the log. Memory is bounded by the room that requests reserve
+//! before they are decoded (R5); when there is none, the sender is told to come back (R4).
+
+mod committer;
+mod known;
+mod seen;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use hotspan_model::TenantId;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+
+pub use known::Known;
+
+use crate::Lake;
+use crate::error::{LakeError, Result};
+use crate::rows::Rows;
+
+/// How the write path is bounded.
+#[derive(Debug, Clone)]
+pub struct IngestOptions {
+    /// The longest that a request waits for others to share its segment.
+    pub flush_interval: Duration,
+    /// A batch this large is flushed at once.
+    pub flush_bytes: usize,
+    /// Memory for requests that are being decoded or wait for their commit.
+    pub queue_bytes: usize,
+    /// How long a span or profile is remembered, so that a retry of it is counted once.
+    pub dedup_window: Duration,
+    /// How many spans and profiles are remembered at most.
+    pub dedup_entries: usize,
+    /// How many call-path nodes are remembered as durable, so that they are not written again.
+    pub known_nodes: usize,
+    /// Memory for the rows of young segments, which queries and compaction then need not read back.
+    pub resident_bytes: usize,
+}
+
+impl Default for IngestOptions {
+    fn default() -> Self {
+        Self {
+            flush_interval: Duration::from_millis(250),
+            flush_bytes: 8 << 20,
+            queue_bytes: 256 << 20,
+            dedup_window: Duration::from_secs(15 * 60),
+            dedup_entries: 4_000_000,
+            known_nodes: 4_000_000,
+            resident_bytes: 128 << 20,
+        }
+    }
+}
+
+/// Counters of the write path.
+#[derive(Debug, Default)]
+pub struct IngestCounters {
+    /// Segments committed.
+    pub segments: AtomicU64,
+    /// Bytes of those segments.
+    pub bytes: AtomicU64,
+    /// Spans committed.
+    pub spans: AtomicU64,
+    /// Samples committed.
+    pub samples: AtomicU64,
+    /// Profiles committed.
+    pub profiles: AtomicU64,
+    /// Spans that were there already.
+    pub duplicate_spans: AtomicU64,
+    /// Profiles that were there already.
+    pub duplicate_profiles: AtomicU64,
+    /// Batches that could not be committed.
+    pub failed_batches: AtomicU64,
+    /// Requests that were told to come back, since there was no room for them.
+    pub refused_requests: AtomicU64,
+    /// Nanoseconds spent between the close of a batch and its commit.
+    pub commit_nanos: AtomicU64,
+    /// Rows in young segments that are kept in memory, in bytes.
+    pub resident_bytes: AtomicU64,
+}
+
+impl IngestCounters {
+    pub(crate) fn add(counter: &AtomicU64, amount: u64) {
+        counter.fetch_add(amount, Ordering::Relaxed);
+    }
+}
+
+/// Room for a request that is being decoded or waits for its commit; given back when dropped.
+#[derive(Debug)]
+pub struct Reservation {
+    _permit: OwnedSemaphorePermit,
+}
+
+/// What became of a submission.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Receipt {
+    /// The catalog version that holds it.
+    pub version: i64,
+    /// Spans of it that were there already.
+    pub duplicate_spans: u64,
+    /// Profiles of it that were there already.
+    pub duplicate_profiles: u64,
+}
+
+struct Submission {
+    tenant: TenantId,
+    rows: Rows,
+    reservation: Reservation,
+    answer: oneshot::Sender<std::result::Result<Receipt, Arc<LakeError>>>,
+}
+
+/// The entrance to the lake.
+#[derive(Debug, Clone)]
+pub struct Ingest {
+    room: Arc<Semaphore>,
+    room_total: usize,
+    submissions: mpsc::Sender<Submission>,
+    known: Arc<Known>,
+    counters: Arc<IngestCounters>,
+}
+
+/// The semaphore counts KiB, since it holds at most 2^29 permits on small machines.
+const ROOM_UNIT: usize = 1024;
+
+impl Ingest {
+    /// Starts the committer; it ends when every [`Ingest`] is dropped and all submissions are answered.
+    pub fn start(lake: Arc<Lake>, options: IngestOptions) -> (Self, tokio::task::JoinHandle<()>) {
+        let (submissions, queue) = mpsc::channel(4096);
+        let known = Arc::new(Known::new(options.known_nodes));
+        let counters = Arc::clone(lake.ingest_counters());
+        let room_total = (options.queue_bytes / ROOM_UNIT).clamp(1, Semaphore::MAX_PERMITS);
+        let ingest = Self {
+            room: Arc::new(Semaphore::new(room_total)),
+            room_total,
+            submissions,
+            known: Arc::clone(&known),
+            counters,
+        };
+        let committer = committer::Committer::new(lake, options, known);
+        (ingest, tokio::spawn(committer.run(queue)))
+    }
+
+    /// Room for a request of about this many bytes, or none if too much is under way.
+    ///
+    /// A request larger than all room there is may still enter alone, when nothing else is under way.
+    pub fn try_reserve(&self, bytes: usize) -> Option<Reservation> {
+        let units = bytes.div_ceil(ROOM_UNIT).clamp(1, self.room_total);
+        let units = u32::try_from(units).unwrap_or(u32::MAX);
+        match Arc::clone(&self.room).try_acquire_many_owned(units) {
+            Ok(permit) => Some(Reservation { _permit: permit }),
+            Err(_) => {
+                IngestCounters::add(&self.counters.refused_requests, 1);
+                None
+            }
+        }
+    }
+
+    /// What is durable already, for building [`Rows`].
+    pub fn known(&self) -> &Known {
+        &self.known
+    }
+
+    /// Share of the queue's memory that is taken.
+    pub fn queue_share(&self) -> f64 {
+        1.0 - self.room.available_permits() as f64 / self.room_total as f64
+    }
+
+    /// Stores rows; resolves once they are durable and visible (R1).
+    pub async fn submit(
+        &self,
+        tenant: TenantId,
+        rows: Rows,
+        reservation: Reservation,
+    ) -> std::result::Result<Receipt, Arc<LakeError>> {
+        if rows.is_empty() {
+            return Ok(Receipt::default());
+        }
+        let (answer, receipt) = oneshot::channel();
+        let submission = Submission { tenant, rows, reservation, answer };
+        self.submissions.send(submission).await.map_err(|_| Arc::new(LakeError::ShuttingDown))?;
+        receipt.await.unwrap_or_else(|_| Err(Arc::new(LakeError::ShuttingDown)))
+    }
+}
+
+/// Runs work that takes long on a thread where it may.
+pub(crate) async fn off_thread<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+    tokio::task::spawn_blocking(work).await.unwrap_or(Err(LakeError::ShuttingDown))
+}

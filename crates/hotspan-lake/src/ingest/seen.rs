@@ -1,0 +1,74 @@
+//! Spans and profiles that came lately, so that a retry is counted once.
+//!
+//! Two generations of hashes: when the younger is full or old, it becomes the elder, and the elder is
+//! forgotten. An id is therefore remembered for at least half the window, and memory stays bounded (R5).
+
+use std::time::{Duration, Instant};
+
+use hashbrown::HashSet;
+use xxhash_rust::xxh3::Xxh3;
+
+/// Hashes of recent ids. They are keyed by a random seed, so that nobody can make two ids meet on purpose.
+#[derive(Debug)]
+pub(super) struct Seen {
+    young: HashSet<u64>,
+    old: HashSet<u64>,
+    turned: Instant,
+    half_window: Duration,
+    half_entries: usize,
+    seed: u64,
+}
+
+impl Seen {
+    pub(super) fn new(window: Duration, entries: usize) -> Self {
+        use std::hash::{BuildHasher, RandomState};
+        Self {
+            young: HashSet::new(),
+            old: HashSet::new(),
+            turned: Instant::now(),
+            half_window: window / 2,
+            half_entries: entries / 2,
+            seed: RandomState::new().hash_one(0),
+        }
+    }
+
+    /// The hash of an id made of parts of fixed length.
+    pub(super) fn hash(&self, tenant: &str, parts: &[&[u8]]) -> u64 {
+        let mut hasher = Xxh3::with_seed(self.seed);
+        hasher.update(tenant.as_bytes());
+        for part in parts {
+            hasher.update(part);
+        }
+        hasher.digest()
+    }
+
+    pub(super) fn contains(&self, hash: u64) -> bool {
+        self.young.contains(&hash) || self.old.contains(&hash)
+    }
+
+    pub(super) fn extend(&mut self, hashes: impl IntoIterator<Item = u64>) {
+        if self.turned.elapsed() > self.half_window || self.young.len() > self.half_entries {
+            self.old = std::mem::take(&mut self.young);
+            self.turned = Instant::now();
+        }
+        self.young.extend(hashes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Scenario: more ids than the memory holds. Guarantee: the latest half is always remembered.
+    #[test]
+    fn remembers_the_latest() {
+        let mut seen = Seen::new(Duration::from_secs(60), 100);
+        for id in 0u64..1000 {
+            seen.extend([id]);
+            assert!(seen.contains(id));
+            assert!(id < 50 || seen.contains(id - 50));
+        }
+        assert!(!seen.contains(0));
+        assert!(seen.young.len() + seen.old.len() <= 104);
+    }
+}

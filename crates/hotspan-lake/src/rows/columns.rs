@@ -1,0 +1,239 @@
+//! Growable columns: what a request is decoded into before it becomes Arrow.
+//!
+//! Arrow's own builders can't be appended to each other. Requests are decoded side by side and then joined
+//! into one segment, so these are plain vectors that join by copying and turn into Arrow without copying.
+
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, DictionaryArray, FixedSizeBinaryArray, Int32Array, ListArray, MapArray, StringArray, StructArray,
+};
+use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
+use arrow::datatypes::{DataType, Fields, Int32Type};
+use arrow::error::ArrowError;
+use hashbrown::HashMap;
+
+use crate::table;
+
+/// Text, one value a row.
+#[derive(Debug, Clone)]
+pub(crate) struct TextColumn {
+    bytes: Vec<u8>,
+    ends: Vec<i32>,
+}
+
+impl Default for TextColumn {
+    fn default() -> Self {
+        Self { bytes: Vec::new(), ends: vec![0] }
+    }
+}
+
+impl TextColumn {
+    pub(crate) fn push(&mut self, text: &str) {
+        self.bytes.extend_from_slice(text.as_bytes());
+        self.end_row();
+    }
+
+    /// Appends a row that `write` composes in place.
+    pub(crate) fn push_with(&mut self, scratch: &mut String, write: impl FnOnce(&mut String)) {
+        scratch.clear();
+        write(scratch);
+        self.push(scratch);
+    }
+
+    fn end_row(&mut self) {
+        // A segment is cut at a few MiB and a request at `max_bytes`, both far under 2 GiB.
+        self.ends.push(self.bytes.len() as i32);
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.ends.len() - 1
+    }
+
+    pub(crate) fn size(&self) -> usize {
+        self.bytes.len() + 4 * self.ends.len()
+    }
+
+    pub(crate) fn append(&mut self, other: &Self) {
+        let base = self.bytes.len() as i32;
+        self.bytes.extend_from_slice(&other.bytes);
+        self.ends.extend(other.ends[1..].iter().map(|end| base + end));
+    }
+
+    /// The Arrow column; `empty_is_null` makes absent what was empty.
+    pub(crate) fn finish(self, empty_is_null: bool) -> Result<StringArray, ArrowError> {
+        let nulls = empty_is_null.then(|| {
+            let present = self.ends.windows(2).map(|pair| pair[0] != pair[1]);
+            NullBuffer::new(BooleanBuffer::from_iter(present))
+        });
+        StringArray::try_new(OffsetBuffer::new(ScalarBuffer::from(self.ends)), Buffer::from_vec(self.bytes), nulls)
+    }
+}
+
+/// Ids of `N` bytes, one a row. All zeros stand for "none".
+#[derive(Debug, Clone, Default)]
+pub(crate) struct IdColumn<const N: usize> {
+    bytes: Vec<u8>,
+}
+
+impl<const N: usize> IdColumn<N> {
+    pub(crate) fn push(&mut self, id: &[u8; N]) {
+        self.bytes.extend_from_slice(id);
+    }
+
+    pub(crate) fn append(&mut self, other: &Self) {
+        self.bytes.extend_from_slice(&other.bytes);
+    }
+
+    pub(crate) fn get(&self, row: usize) -> &[u8] {
+        &self.bytes[row * N..(row + 1) * N]
+    }
+
+    pub(crate) fn finish(self, zero_is_null: bool) -> Result<FixedSizeBinaryArray, ArrowError> {
+        let nulls = zero_is_null.then(|| {
+            let present = self.bytes.chunks_exact(N).map(|id| id.iter().any(|byte| *byte != 0));
+            NullBuffer::new(BooleanBuffer::from_iter(present))
+        });
+        FixedSizeBinaryArray::try_new(N as i32, Buffer::from_vec(self.bytes), nulls)
+    }
+}
+
+/// Text of which there are few distinct values; index 0 is the empty text.
+#[derive(Debug, Clone)]
+pub(crate) struct DictionaryColumn {
+    values: TextColumn,
+    index: HashMap<String, i32>,
+    rows: Vec<i32>,
+}
+
+impl Default for DictionaryColumn {
+    fn default() -> Self {
+        let mut column = Self { values: TextColumn::default(), index: HashMap::new(), rows: Vec::new() };
+        column.intern("");
+        column
+    }
+}
+
+impl DictionaryColumn {
+    pub(crate) fn intern(&mut self, text: &str) -> i32 {
+        if let Some(code) = self.index.get(text) {
+            return *code;
+        }
+        let code = self.values.len() as i32;
+        self.values.push(text);
+        self.index.insert(text.to_owned(), code);
+        code
+    }
+
+    pub(crate) fn push_code(&mut self, code: i32) {
+        self.rows.push(code);
+    }
+
+    pub(crate) fn push(&mut self, text: &str) {
+        let code = self.intern(text);
+        self.rows.push(code);
+    }
+
+    pub(crate) fn size(&self) -> usize {
+        2 * self.values.size() + 4 * self.rows.len()
+    }
+
+    pub(crate) fn append(&mut self, other: &Self) {
+        let mut codes = vec![0; other.values.len()];
+        for (text, code) in &other.index {
+            codes[*code as usize] = self.intern(text);
+        }
+        self.rows.extend(other.rows.iter().map(|code| codes[*code as usize]));
+    }
+
+    pub(crate) fn finish(self, empty_is_null: bool) -> Result<DictionaryArray<Int32Type>, ArrowError> {
+        let nulls = empty_is_null
+            .then(|| NullBuffer::new(BooleanBuffer::from_iter(self.rows.iter().map(|code| *code != 0))));
+        let keys = Int32Array::try_new(ScalarBuffer::from(self.rows), nulls)?;
+        DictionaryArray::try_new(keys, Arc::new(self.values.finish(false)?))
+    }
+}
+
+/// Where the elements of lists end.
+#[derive(Debug, Clone)]
+pub(crate) struct ListEnds(Vec<i32>);
+
+impl Default for ListEnds {
+    fn default() -> Self {
+        Self(vec![0])
+    }
+}
+
+impl ListEnds {
+    pub(crate) fn end_row(&mut self, element_count: usize) {
+        self.0.push(element_count as i32);
+    }
+
+    pub(crate) fn append(&mut self, other: &Self) {
+        let base = self.0.last().copied().unwrap_or(0);
+        self.0.extend(other.0[1..].iter().map(|end| base + end));
+    }
+
+    pub(crate) fn size(&self) -> usize {
+        4 * self.0.len()
+    }
+
+    fn finish(self) -> OffsetBuffer<i32> {
+        OffsetBuffer::new(ScalarBuffer::from(self.0))
+    }
+
+    pub(crate) fn into_list(self, elements: StructArray) -> Result<ListArray, ArrowError> {
+        let field = arrow::datatypes::Field::new("item", elements.data_type().clone(), false);
+        ListArray::try_new(Arc::new(field), self.finish(), Arc::new(elements), None)
+    }
+}
+
+/// Text to text, any number of entries a row.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct MapColumn {
+    keys: TextColumn,
+    values: TextColumn,
+    ends: ListEnds,
+}
+
+impl MapColumn {
+    pub(crate) fn entry(&mut self, key: &str, value: &str) {
+        self.keys.push(key);
+        self.values.push(value);
+    }
+
+    pub(crate) fn entry_with(&mut self, key: &str, scratch: &mut String, write: impl FnOnce(&mut String)) {
+        self.keys.push(key);
+        self.values.push_with(scratch, write);
+    }
+
+    pub(crate) fn end_row(&mut self) {
+        self.ends.end_row(self.keys.len());
+    }
+
+    pub(crate) fn size(&self) -> usize {
+        self.keys.size() + self.values.size() + self.ends.size()
+    }
+
+    pub(crate) fn append(&mut self, other: &Self) {
+        self.keys.append(&other.keys);
+        self.values.append(&other.values);
+        self.ends.append(&other.ends);
+    }
+
+    pub(crate) fn finish(self) -> Result<MapArray, ArrowError> {
+        let entries = struct_array(
+            table::map_entry_fields(),
+            vec![Arc::new(self.keys.finish(false)?), Arc::new(self.values.finish(false)?)],
+        )?;
+        let DataType::Map(entry_field, ordered) = table::map() else {
+            return Err(ArrowError::SchemaError("the map type of the lake is a map".to_owned()));
+        };
+        MapArray::try_new(entry_field, self.ends.finish(), entries, None, ordered)
+    }
+}
+
+/// A struct of columns without nulls of its own.
+pub(crate) fn struct_array(fields: Fields, columns: Vec<ArrayRef>) -> Result<StructArray, ArrowError> {
+    StructArray::try_new(fields, columns, None)
+}

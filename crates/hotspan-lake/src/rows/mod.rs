@@ -1,0 +1,50 @@
+//! From the model to rows: what decoding a request fills, and what a flush turns into Arrow.
+
+mod columns;
+mod profiles;
+mod spans;
+
+pub(crate) use columns::MapColumn;
+pub(crate) use profiles::retry_key;
+pub use profiles::{KnownSymbols, ProfileRows};
+pub use spans::SpanRows;
+
+use arrow::array::RecordBatch;
+use arrow::error::ArrowError;
+
+use crate::table::Table;
+
+/// The rows of one request, or of several that were joined: everything one segment is made of.
+#[derive(Debug, Default)]
+pub struct Rows {
+    /// Rows of the table `spans`.
+    pub spans: SpanRows,
+    /// Rows of the tables `samples`, `profiles`, `series`, `nodes` and `frames`.
+    pub profiles: ProfileRows,
+}
+
+impl Rows {
+    /// Joins the rows of another request to these.
+    pub fn append(&mut self, other: &Self) {
+        self.spans.append(&other.spans);
+        self.profiles.append(&other.profiles);
+    }
+
+    /// About how much memory the rows take.
+    pub fn size(&self) -> usize {
+        self.spans.size() + self.profiles.size()
+    }
+
+    /// Whether there is nothing to store.
+    pub fn is_empty(&self) -> bool {
+        self.spans.is_empty() && self.profiles.is_empty()
+    }
+
+    /// One Arrow batch for each table that has rows.
+    pub fn finish(self) -> Result<Vec<(Table, RecordBatch)>, ArrowError> {
+        let mut batches = vec![(Table::Spans, self.spans.finish()?)];
+        batches.extend(self.profiles.finish()?);
+        batches.retain(|(_, batch)| batch.num_rows() > 0);
+        Ok(batches)
+    }
+}

@@ -1,0 +1,104 @@
+//! Segments: immutable pieces of a table.
+//!
+//! A flush writes one object with all its tables as Arrow (level 0). Compaction turns them into sorted
+//! Parquet, one file a table and partition (level 1 and up), with an index of the ids inside.
+
+pub mod id_index;
+pub(crate) mod l0;
+pub(crate) mod parquet_file;
+mod lookup;
+mod reader;
+
+use std::ops::Range;
+
+use arrow::array::RecordBatch;
+use hotspan_model::TenantId;
+
+pub use reader::{ReadOptions, RowRanges, SegmentReader};
+
+use crate::table::{DAY, HOUR, Table, WINDOW_15S};
+
+/// A piece of a table, as the catalog knows it.
+#[derive(Debug, Clone)]
+pub struct Segment {
+    /// Its row in the catalog.
+    pub id: i64,
+    /// Who owns it.
+    pub tenant: TenantId,
+    /// The table it is a piece of.
+    pub table: Table,
+    /// How often it has been compacted.
+    pub level: u8,
+    /// Start of the partition that all its rows lie in; level 0 is not partitioned.
+    pub partition: Option<i64>,
+    /// The object it is in.
+    pub path: String,
+    /// Where in the object.
+    pub range: Range<u64>,
+    /// Hash of those bytes.
+    pub checksum: u64,
+    /// How many rows it has.
+    pub rows: u64,
+    /// The earliest time in it.
+    pub min_time: i64,
+    /// The latest time in it.
+    pub max_time: i64,
+    /// The object that holds its id index, and its size.
+    pub index: Option<(String, u64)>,
+    /// The catalog version that brought it.
+    pub version: i64,
+    /// When that was, in nanoseconds since 1970.
+    pub created_at: i64,
+    /// Its rows, while it is young: what was just written need not be read back.
+    pub resident: Option<RecordBatch>,
+}
+
+/// A segment that is written but not in the catalog yet.
+#[derive(Debug, Clone)]
+pub struct NewSegment {
+    /// The table it is a piece of.
+    pub table: Table,
+    /// How often its rows have been compacted.
+    pub level: u8,
+    /// Start of the partition that all its rows lie in.
+    pub partition: Option<i64>,
+    /// The object it is in.
+    pub path: String,
+    /// Where in the object.
+    pub range: Range<u64>,
+    /// Hash of those bytes.
+    pub checksum: u64,
+    /// How many rows it has.
+    pub rows: u64,
+    /// The earliest time in it.
+    pub min_time: i64,
+    /// The latest time in it.
+    pub max_time: i64,
+    /// The object that holds its id index, and its size.
+    pub index: Option<(String, u64)>,
+    /// Its rows, to be kept in memory while it is young.
+    pub resident: Option<RecordBatch>,
+}
+
+impl Segment {
+    /// Size of the rows in bytes, as stored.
+    pub fn bytes(&self) -> u64 {
+        self.range.end - self.range.start
+    }
+
+    /// Whether it may hold rows of the time from `from` up to, not including, `until`.
+    pub fn overlaps(&self, from: i64, until: i64) -> bool {
+        let grain = time_grain(self.table);
+        self.min_time < until && self.max_time >= from.div_euclid(grain).saturating_mul(grain)
+    }
+}
+
+/// Rows of derived tables carry the start of a window; this is how long that window is.
+pub(crate) fn time_grain(table: Table) -> i64 {
+    match table {
+        Table::Nodes | Table::Frames => DAY,
+        Table::Series | Table::Rollup1h => HOUR,
+        Table::Rollup15s => WINDOW_15S,
+        Table::Spans | Table::Traces | Table::Samples | Table::Profiles => 1,
+    }
+}

@@ -1,0 +1,256 @@
+//! Writing a sorted Parquet segment together with its id index.
+
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arrow::array::{Array, FixedSizeBinaryArray, RecordBatch};
+use arrow::datatypes::SchemaRef;
+use bytes::Bytes;
+use parquet::arrow::ArrowWriter;
+use parquet::basic::{Compression, Encoding, ZstdLevel};
+use parquet::file::metadata::SortingColumn;
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::schema::types::ColumnPath;
+use xxhash_rust::xxh3::Xxh3;
+
+use super::NewSegment;
+use super::id_index::{IdIndexBuilder, IdKind};
+use super::l0::time_range;
+use crate::error::{LakeError, Result};
+use crate::store::{BlobStore, BlobWriter};
+use crate::table::Table;
+
+/// Rows in a row group: what a reader of a narrow range has to open at least.
+const ROW_GROUP_ROWS: usize = 256 * 1024;
+/// Rows in a page: what a point look-up has to decode at least.
+const PAGE_ROWS: usize = 4096;
+
+/// A Parquet segment being written.
+pub(crate) struct ParquetSegmentWriter {
+    table: Table,
+    level: u8,
+    partition: i64,
+    path: String,
+    writer: ArrowWriter<SharedWriter>,
+    object: SharedWriter,
+    index: Option<IndexedIds>,
+    rows: u64,
+    min_time: i64,
+    max_time: i64,
+}
+
+/// Ids that the index maps, with the last one seen, so that only the first row of a run is entered.
+struct IndexedIds {
+    builder: IdIndexBuilder,
+    columns: Vec<(IdKind, &'static str, Vec<u8>)>,
+}
+
+impl ParquetSegmentWriter {
+    pub(crate) fn create(
+        store: &dyn BlobStore,
+        path: String,
+        table: Table,
+        schema: &SchemaRef,
+        level: u8,
+        partition: i64,
+    ) -> Result<Self> {
+        let object = SharedWriter::new(store.create(&path)?);
+        let properties = writer_properties(table, schema, level);
+        let writer = ArrowWriter::try_new(object.clone(), Arc::clone(schema), Some(properties))?;
+        Ok(Self {
+            table,
+            level,
+            partition,
+            path,
+            writer,
+            object,
+            index: indexed_ids(table),
+            rows: 0,
+            min_time: i64::MAX,
+            max_time: i64::MIN,
+        })
+    }
+
+    /// Appends rows, which must continue the table's order.
+    pub(crate) fn write(&mut self, batch: &RecordBatch) -> Result<()> {
+        let (min_time, max_time) = time_range(self.table, batch)?;
+        self.min_time = self.min_time.min(min_time);
+        self.max_time = self.max_time.max(max_time);
+        if let Some(index) = &mut self.index {
+            index.add(batch, self.rows)?;
+        }
+        self.rows += batch.num_rows() as u64;
+        self.writer.write(batch)?;
+        Ok(())
+    }
+
+    pub(crate) fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// About how large the file is so far.
+    pub(crate) fn bytes_so_far(&self) -> usize {
+        self.writer.bytes_written() + self.writer.in_progress_size()
+    }
+
+    /// Makes the file and its index durable.
+    pub(crate) fn finish(self, store: &dyn BlobStore) -> Result<NewSegment> {
+        self.writer.close()?;
+        let (size, checksum) = self.object.finish()?;
+        let index = match self.index {
+            Some(index) => {
+                let bytes = Bytes::from(index.builder.finish());
+                let path = format!("{}.ids", self.path);
+                let size = bytes.len() as u64;
+                let mut writer = store.create(&path)?;
+                writer.write_all(&bytes).map_err(|source| LakeError::Storage {
+                    action: "writing",
+                    path: path.clone(),
+                    source,
+                })?;
+                writer.finish()?;
+                Some((path, size))
+            }
+            None => None,
+        };
+        Ok(NewSegment {
+            table: self.table,
+            level: self.level,
+            partition: Some(self.partition),
+            path: self.path,
+            range: 0..size,
+            checksum,
+            rows: self.rows,
+            min_time: self.min_time,
+            max_time: self.max_time,
+            index,
+            resident: None,
+        })
+    }
+}
+
+fn indexed_ids(table: Table) -> Option<IndexedIds> {
+    let columns: &[(IdKind, &'static str)] = match table {
+        Table::Spans => &[(IdKind::Trace, "trace_id")],
+        Table::Samples => &[(IdKind::Trace, "trace_id"), (IdKind::Span, "span_id")],
+        _ => return None,
+    };
+    let kinds: Vec<IdKind> = columns.iter().map(|(kind, _)| *kind).collect();
+    Some(IndexedIds {
+        builder: IdIndexBuilder::new(&kinds),
+        columns: columns.iter().map(|(kind, name)| (*kind, *name, Vec::new())).collect(),
+    })
+}
+
+impl IndexedIds {
+    fn add(&mut self, batch: &RecordBatch, first_row: u64) -> Result<()> {
+        for (kind, name, last) in &mut self.columns {
+            let ids: &FixedSizeBinaryArray = crate::arrays::ids(batch, name)?;
+            for row in 0..ids.len() {
+                if ids.is_null(row) {
+                    last.clear();
+                    continue;
+                }
+                let id = ids.value(row);
+                if id != last.as_slice() {
+                    last.clear();
+                    last.extend_from_slice(id);
+                    // Files are cut long before they have four billion rows.
+                    self.builder.add(*kind, id, (first_row + row as u64) as u32);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn writer_properties(table: Table, schema: &SchemaRef, level: u8) -> WriterProperties {
+    // The first level is rewritten within minutes: spend less time on it.
+    let zstd = ZstdLevel::try_new(if level <= 1 { 1 } else { 3 }).unwrap_or_default();
+    let mut properties = WriterProperties::builder()
+        .set_created_by(format!("hotspan {}", env!("CARGO_PKG_VERSION")))
+        .set_compression(Compression::ZSTD(zstd))
+        .set_max_row_group_row_count(Some(ROW_GROUP_ROWS))
+        .set_data_page_row_count_limit(PAGE_ROWS)
+        .set_write_batch_size(PAGE_ROWS)
+        .set_dictionary_page_size_limit(4 << 20)
+        .set_statistics_truncate_length(Some(64))
+        .set_sorting_columns(Some(sorting_columns(table, schema)));
+    for field in schema.fields() {
+        let path = ColumnPath::from(field.name().as_str());
+        if field.name() == table.time_column() || field.name() == "duration" {
+            properties = properties
+                .set_column_dictionary_enabled(path.clone(), false)
+                .set_column_encoding(path.clone(), Encoding::DELTA_BINARY_PACKED);
+        }
+        // Unique ids gain nothing from a dictionary but pay for its hashing.
+        let unique = match table {
+            Table::Spans => matches!(field.name().as_str(), "span_id" | "parent_span_id"),
+            Table::Nodes => matches!(field.name().as_str(), "id" | "check"),
+            Table::Frames => matches!(field.name().as_str(), "id" | "check" | "function"),
+            _ => false,
+        };
+        if unique {
+            properties = properties.set_column_dictionary_enabled(path.clone(), false);
+        }
+        let prunable = table.sort_columns().contains(&field.name().as_str())
+            || matches!(field.name().as_str(), "service" | "duration" | "status");
+        let statistics = if prunable { EnabledStatistics::Page } else { EnabledStatistics::None };
+        properties = properties.set_column_statistics_enabled(path, statistics);
+    }
+    properties.build()
+}
+
+fn sorting_columns(table: Table, schema: &SchemaRef) -> Vec<SortingColumn> {
+    let mut columns = Vec::new();
+    for name in table.sort_columns() {
+        // Nested columns come last in every table, so the index of a sort column is also its leaf's index.
+        let Ok(index) = schema.index_of(name) else { continue };
+        if columns.iter().all(|column: &SortingColumn| column.column_idx != index as i32) {
+            columns.push(SortingColumn { column_idx: index as i32, descending: false, nulls_first: false });
+        }
+        if table == Table::Samples {
+            // Samples are ordered by series, then by window and ids: only the first is true of raw columns.
+            break;
+        }
+    }
+    columns
+}
+
+/// The object under the Parquet writer, which hides its sink: kept here too, to finish and hash it.
+#[derive(Clone)]
+struct SharedWriter(Arc<Mutex<HashingWriter>>);
+
+struct HashingWriter {
+    inner: Option<Box<dyn BlobWriter>>,
+    hasher: Xxh3,
+}
+
+impl SharedWriter {
+    fn new(inner: Box<dyn BlobWriter>) -> Self {
+        Self(Arc::new(Mutex::new(HashingWriter { inner: Some(inner), hasher: Xxh3::new() })))
+    }
+
+    fn finish(self) -> Result<(u64, u64)> {
+        let mut writer = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let checksum = writer.hasher.digest();
+        match writer.inner.take() {
+            Some(inner) => Ok((inner.finish()?, checksum)),
+            None => Err(LakeError::ShuttingDown),
+        }
+    }
+}
+
+impl Write for SharedWriter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut writer = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let inner = writer.inner.as_mut().ok_or_else(|| io::Error::other("the object is finished already"))?;
+        inner.write_all(bytes)?;
+        writer.hasher.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,235 @@
+//! Segments in a local folder, written so that a power cut leaves each either whole or absent.
+//!
+//! write to a temporary name -> fdatasync -> rename -> fsync of the folder. Only then is a segment mentioned
+//! to the catalog, and only after that is a request acknowledged (R1).
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytes::Bytes;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+
+use super::{BlobMeta, BlobStore, BlobWriter};
+use crate::error::{LakeError, Result};
+
+/// Files that were being written when the process ended have this suffix; they are swept at the next start.
+const UNFINISHED: &str = ".unfinished";
+
+/// A folder of segments.
+#[derive(Debug)]
+pub struct LocalStore {
+    root: PathBuf,
+    unfinished_count: AtomicU64,
+}
+
+impl LocalStore {
+    /// Opens a folder, which is made if it is not there, and sweeps what an earlier process left unfinished.
+    pub fn open(root: &Path) -> Result<Self> {
+        create_durable_folder(root).map_err(failed("creating", root))?;
+        sweep_unfinished(root).map_err(failed("sweeping", root))?;
+        Ok(Self { root: root.to_owned(), unfinished_count: AtomicU64::new(0) })
+    }
+
+    fn resolve(&self, path: &str) -> PathBuf {
+        self.root.join(path)
+    }
+
+    fn start_file(&self, path: &str) -> Result<UnfinishedFile> {
+        let target = self.resolve(path);
+        let number = self.unfinished_count.fetch_add(1, Ordering::Relaxed);
+        let mut temporary = target.clone().into_os_string();
+        temporary.push(format!(".{number}{UNFINISHED}"));
+        UnfinishedFile::create(target, PathBuf::from(temporary))
+    }
+}
+
+impl BlobStore for LocalStore {
+    fn put(&self, path: &str, bytes: Bytes) -> BoxFuture<'_, Result<()>> {
+        let unfinished = self.start_file(path);
+        let write = move || {
+            let mut file = unfinished?;
+            file.write_all(&bytes).map_err(failed("writing", &file.target))?;
+            Box::new(file).finish().map(|_| ())
+        };
+        tokio::task::spawn_blocking(write).map(join_result).boxed()
+    }
+
+    fn create(&self, path: &str) -> Result<Box<dyn BlobWriter>> {
+        Ok(Box::new(self.start_file(path)?))
+    }
+
+    fn get(&self, path: &str) -> BoxFuture<'_, Result<Bytes>> {
+        let target = self.resolve(path);
+        let read = move || fs::read(&target).map(Bytes::from).map_err(failed("reading", &target));
+        tokio::task::spawn_blocking(read).map(join_result).boxed()
+    }
+
+    /// Reads in place: the ranges of a query are small and mostly in the page cache, so that moving to
+    /// another thread would cost more than the read.
+    fn get_ranges(&self, path: &str, ranges: &[Range<u64>]) -> BoxFuture<'_, Result<Vec<Bytes>>> {
+        let target = self.resolve(path);
+        let result = read_ranges(&target, ranges).map_err(failed("reading", &target));
+        std::future::ready(result).boxed()
+    }
+
+    fn delete(&self, path: &str) -> BoxFuture<'_, Result<()>> {
+        let target = self.resolve(path);
+        let result = match fs::remove_file(&target) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed("deleting", &target)(error)),
+            _ => Ok(()),
+        };
+        std::future::ready(result).boxed()
+    }
+
+    fn list(&self, prefix: &str) -> BoxFuture<'_, Result<Vec<BlobMeta>>> {
+        let mut found = Vec::new();
+        let result = list_files(&self.root, &self.root, &mut found).map_err(failed("listing", &self.root));
+        let prefix = prefix.to_owned();
+        let result = result.map(|()| {
+            found.retain(|blob| blob.path.starts_with(&prefix));
+            found.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+            found
+        });
+        std::future::ready(result).boxed()
+    }
+}
+
+fn join_result<T>(joined: std::result::Result<Result<T>, tokio::task::JoinError>) -> Result<T> {
+    // A blocking task is only cancelled when the runtime shuts down.
+    joined.unwrap_or(Err(LakeError::ShuttingDown))
+}
+
+/// A file that becomes visible under its name when it is finished, and is removed when it is dropped before.
+#[derive(Debug)]
+struct UnfinishedFile {
+    target: PathBuf,
+    temporary: PathBuf,
+    file: Option<BufWriter<File>>,
+}
+
+impl UnfinishedFile {
+    fn create(target: PathBuf, temporary: PathBuf) -> Result<Self> {
+        if let Some(folder) = target.parent() {
+            create_durable_folder(folder).map_err(failed("creating", folder))?;
+        }
+        let file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .open(&temporary)
+            .map_err(failed("creating", &temporary))?;
+        Ok(Self { target, temporary, file: Some(BufWriter::with_capacity(1 << 16, file)) })
+    }
+
+    fn writer(&mut self) -> io::Result<&mut BufWriter<File>> {
+        self.file.as_mut().ok_or_else(|| io::Error::other("the file is finished already"))
+    }
+
+    fn publish(&mut self) -> io::Result<u64> {
+        let writer = self.file.take().ok_or_else(|| io::Error::other("the file is finished already"))?;
+        let file = writer.into_inner().map_err(io::IntoInnerError::into_error)?;
+        file.sync_data()?;
+        let size = file.metadata()?.len();
+        fs::rename(&self.temporary, &self.target)?;
+        if let Some(folder) = self.target.parent() {
+            sync_folder(folder)?;
+        }
+        Ok(size)
+    }
+}
+
+impl Write for UnfinishedFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.writer()?.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.writer()?.flush()
+    }
+}
+
+impl BlobWriter for UnfinishedFile {
+    fn finish(mut self: Box<Self>) -> Result<u64> {
+        let published = self.publish();
+        if published.is_err() {
+            // Best effort: the next start sweeps what is left.
+            let _ = fs::remove_file(&self.temporary);
+        }
+        published.map_err(failed("writing", &self.target))
+    }
+}
+
+impl Drop for UnfinishedFile {
+    fn drop(&mut self) {
+        if self.file.take().is_some() {
+            // Best effort: the next start sweeps what is left.
+            let _ = fs::remove_file(&self.temporary);
+        }
+    }
+}
+
+fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> LakeError {
+    let path = path.display().to_string();
+    move |source| LakeError::Storage { action, path, source }
+}
+
+fn read_ranges(path: &Path, ranges: &[Range<u64>]) -> io::Result<Vec<Bytes>> {
+    let file = File::open(path)?;
+    let read = |range: &Range<u64>| {
+        let length = usize::try_from(range.end.saturating_sub(range.start)).map_err(io::Error::other)?;
+        let mut bytes = vec![0; length];
+        file.read_exact_at(&mut bytes, range.start)?;
+        Ok(Bytes::from(bytes))
+    };
+    ranges.iter().map(read).collect()
+}
+
+/// Makes a folder and its parents, and makes their names durable.
+fn create_durable_folder(folder: &Path) -> io::Result<()> {
+    if folder.is_dir() {
+        return Ok(());
+    }
+    if let Some(parent) = folder.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        create_durable_folder(parent)?;
+        match fs::create_dir(folder) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            _ => {}
+        }
+        return sync_folder(parent);
+    }
+    fs::create_dir_all(folder)
+}
+
+fn sync_folder(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}
+
+fn sweep_unfinished(folder: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            sweep_unfinished(&entry.path())?;
+        } else if entry.file_name().to_string_lossy().ends_with(UNFINISHED) {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+fn list_files(root: &Path, folder: &Path, found: &mut Vec<BlobMeta>) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let path = entry.path();
+        if entry.file_type()?.is_dir() {
+            list_files(root, &path, found)?;
+        } else if let Ok(relative) = path.strip_prefix(root) {
+            found.push(BlobMeta { path: relative.to_string_lossy().into_owned(), size: entry.metadata()?.len() });
+        }
+    }
+    Ok(())
+}

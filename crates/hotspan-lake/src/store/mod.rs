@@ -1,0 +1,53 @@
+//! Where segments live: a folder, or an object store. What `put` has acknowledged survives a crash (R1).
+
+mod local;
+
+use std::fmt;
+use std::io::Write;
+use std::ops::Range;
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+
+pub use local::LocalStore;
+
+use crate::error::Result;
+
+/// An object and its size.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BlobMeta {
+    /// Its path inside the store.
+    pub path: String,
+    /// Its size in bytes.
+    pub size: u64,
+}
+
+/// Immutable objects under slash-separated paths.
+///
+/// Narrower than `object_store::ObjectStore` on purpose: objects are written once and never changed, and a
+/// write that returns is durable, which that crate's local file system does not promise.
+pub trait BlobStore: fmt::Debug + Send + Sync + 'static {
+    /// Writes an object; it is durable once the future resolves.
+    fn put(&self, path: &str, bytes: Bytes) -> BoxFuture<'_, Result<()>>;
+
+    /// Starts an object that is too large to hold in memory.
+    fn create(&self, path: &str) -> Result<Box<dyn BlobWriter>>;
+
+    /// Reads an object whole.
+    fn get(&self, path: &str) -> BoxFuture<'_, Result<Bytes>>;
+
+    /// Reads ranges of an object.
+    fn get_ranges(&self, path: &str, ranges: &[Range<u64>]) -> BoxFuture<'_, Result<Vec<Bytes>>>;
+
+    /// Deletes an object; deleting one that is not there is no error.
+    fn delete(&self, path: &str) -> BoxFuture<'_, Result<()>>;
+
+    /// All objects whose path starts with `prefix`.
+    fn list(&self, prefix: &str) -> BoxFuture<'_, Result<Vec<BlobMeta>>>;
+}
+
+/// An object being written. Dropping it unfinished leaves nothing behind.
+pub trait BlobWriter: Write + Send {
+    /// Makes the object visible and durable; answers its size.
+    fn finish(self: Box<Self>) -> Result<u64>;
+}
