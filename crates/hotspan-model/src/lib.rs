@@ -10,6 +10,7 @@
 //! Rule R8: time is nanoseconds in an `i64`, ids are fixed-size types, never strings.
 
 pub mod attribute;
+mod attribute_json;
 pub mod call_path;
 pub mod exactness;
 pub mod flame;
@@ -20,6 +21,7 @@ pub mod profile_type;
 pub mod span;
 
 pub use attribute::{Attribute, Value};
+pub use attribute_json::attributes_from_json;
 pub use call_path::{Frame, FrameId, FrameKind, NodeId, PathTable};
 pub use exactness::Exactness;
 pub use flame::FlameTree;

@@ -1,1 +1,23 @@
-//! stub
+//! Questions asked of the lake.
+//!
+//! ```text
+//! question -> pinned Snapshot -> segments that can matter -> Arrow batches -> answer with its Exactness
+//! ```
+//!
+//! An [`Engine`] answers point look-ups (a trace, the samples of a span) through the id indexes, flame graphs
+//! through rollups, and everything else by scanning; each answer says what it rests on (R4, R9).
+
+mod engine;
+mod error;
+pub mod flame;
+pub mod selector;
+mod series;
+mod symbols;
+pub mod trace;
+
+pub use engine::Engine;
+pub use error::{QueryError, Result};
+pub use flame::{FlameAnswer, FlameQuery};
+pub use selector::{Matcher, Selector};
+pub use series::SeriesEntry;
+pub use trace::{StoredSpan, StoredTrace};

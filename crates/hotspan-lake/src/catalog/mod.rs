@@ -160,8 +160,8 @@ async fn insert_segment(
 ) -> Result<i64> {
     let row = sqlx::query(
         "INSERT INTO segment (tenant, table_name, level, partition, path, start, length, checksum, rows,
-                              min_time, max_time, index_path, index_bytes, created_version, created_at)
-         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
+                              min_time, max_time, index_path, index_bytes, created_version, created_at, data_version)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
     )
     .bind(tenant.as_str())
     .bind(new.table.name())
@@ -178,6 +178,7 @@ async fn insert_segment(
     .bind(new.index.as_ref().map_or(0, |(_, size)| *size as i64))
     .bind(version)
     .bind(now)
+    .bind(new.data_version.unwrap_or(version))
     .fetch_one(&mut **transaction)
     .await?;
     Ok(row.get(0))
@@ -199,6 +200,7 @@ fn committed(id: i64, tenant: &TenantId, new: NewSegment, version: i64, created_
         index: new.index,
         version,
         created_at,
+        data_version: new.data_version.unwrap_or(version),
         resident: new.resident,
     }
 }
@@ -207,7 +209,7 @@ async fn load_snapshot(pool: &SqlitePool) -> Result<Snapshot> {
     let version: Option<i64> = sqlx::query("SELECT MAX(id) FROM version").fetch_one(pool).await?.get(0);
     let rows = sqlx::query(
         "SELECT id, tenant, table_name, level, partition, path, start, length, checksum, rows, min_time, max_time,
-                index_path, index_bytes, created_version, created_at
+                index_path, index_bytes, created_version, created_at, data_version
          FROM segment WHERE removed_version IS NULL ORDER BY id",
     )
     .fetch_all(pool)
@@ -237,6 +239,7 @@ fn read_segment(row: &SqliteRow) -> Result<Arc<Segment>> {
         index: index_path.map(|path| (path, row.get::<i64, _>("index_bytes") as u64)),
         version: row.get("created_version"),
         created_at: row.get("created_at"),
+        data_version: row.get("data_version"),
         resident: None,
         path,
     }))

@@ -27,6 +27,7 @@ const MIGRATIONS: &[&str] = &["
         index_bytes INTEGER NOT NULL,
         created_version INTEGER NOT NULL REFERENCES version (id),
         created_at INTEGER NOT NULL,
+        data_version INTEGER NOT NULL,
         removed_version INTEGER REFERENCES version (id),
         removed_at INTEGER
     );

@@ -111,10 +111,14 @@ impl Compactor {
     /// Does one job: writes its outputs, then swaps them for its inputs in one commit.
     pub async fn run_job(&self, job: &Job) -> Result<Arc<Snapshot>> {
         let started = Instant::now();
-        let outputs = match job.level {
+        let mut outputs = match job.level {
             1 => self.first_level(&job.tenant, &job.inputs).await?,
             level => self.merge(&job.tenant, &job.inputs, level).await?,
         };
+        let data_version = job.inputs.iter().map(|segment| segment.data_version).max();
+        for output in &mut outputs {
+            output.data_version = data_version;
+        }
         let removed: Vec<i64> = job.inputs.iter().map(|segment| segment.id).collect();
         let output_bytes: u64 = outputs.iter().map(|new| new.range.end - new.range.start).sum();
         let snapshot = self.lake.catalog().commit(&job.tenant, outputs, &removed).await?;

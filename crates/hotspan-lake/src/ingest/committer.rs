@@ -201,6 +201,7 @@ impl Committer {
             min_time: encoded.min_time,
             max_time: encoded.max_time,
             index: None,
+            data_version: None,
             resident: keep_resident.then(|| batch.clone()),
         });
         let snapshot = self.lake.catalog().commit(tenant, segments.collect(), &[]).await?;

@@ -23,19 +23,18 @@ impl IdKind {
 }
 
 impl SegmentReader {
-    /// The rows of a segment that have this id. `columns` must hold the id's own column.
+    /// The rows of a segment that have this id. The columns asked for must hold the id's own column.
     pub async fn rows_with_id(
         &self,
         segment: &Arc<Segment>,
         kind: IdKind,
         id: &[u8],
-        columns: &[&str],
+        options: &ReadOptions,
     ) -> Result<Vec<RecordBatch>> {
-        debug_assert!(columns.contains(&kind.column()));
         let column = kind.column();
         let Some(index) = self.id_index(segment).await? else {
             let id = id.to_owned();
-            let options = ReadOptions::columns(columns).matching(&[column], move |batch| has_id(batch, column, &id));
+            let options = options.clone().matching(&[column], move |batch| has_id(batch, column, &id));
             return self.read_all(segment, options).await;
         };
         let starts = index.rows_of(self.store(), kind, id).await?;
@@ -46,8 +45,7 @@ impl SegmentReader {
             let mut longer = RowRanges::new();
             for range in pending {
                 let range = range.start..range.end.min(segment.rows as usize);
-                let options = ReadOptions::columns(columns).rows(vec![range.clone()]);
-                let batches = self.read_all(segment, options).await?;
+                let batches = self.read_all(segment, options.clone().rows(vec![range.clone()])).await?;
                 let mut goes_on = false;
                 for batch in batches {
                     let matches = has_id(&batch, column, id);

@@ -49,6 +49,9 @@ pub struct Segment {
     pub version: i64,
     /// When that was, in nanoseconds since 1970.
     pub created_at: i64,
+    /// The latest version that brought rows of it: compaction changes `version`, not this. Who has read a table
+    /// up to a version need not read a segment whose rows are all older.
+    pub data_version: i64,
     /// Its rows, while it is young: what was just written need not be read back.
     pub resident: Option<RecordBatch>,
 }
@@ -76,6 +79,8 @@ pub struct NewSegment {
     pub max_time: i64,
     /// The object that holds its id index, and its size.
     pub index: Option<(String, u64)>,
+    /// The latest version that brought rows of it; none if this commit does.
+    pub data_version: Option<i64>,
     /// Its rows, to be kept in memory while it is young.
     pub resident: Option<RecordBatch>,
 }

@@ -84,10 +84,6 @@ impl ParquetSegmentWriter {
         Ok(())
     }
 
-    pub(crate) fn rows(&self) -> u64 {
-        self.rows
-    }
-
     /// About how large the file is so far.
     pub(crate) fn bytes_so_far(&self) -> usize {
         self.writer.bytes_written() + self.writer.in_progress_size()
@@ -124,6 +120,7 @@ impl ParquetSegmentWriter {
             min_time: self.min_time,
             max_time: self.max_time,
             index,
+            data_version: None,
             resident: None,
         })
     }

@@ -1,0 +1,47 @@
+//! The engine: a lake, and what is remembered of it between questions.
+
+use std::sync::Arc;
+
+use hashbrown::HashMap;
+use hotspan_lake::{Lake, Snapshot};
+use hotspan_model::TenantId;
+use tokio::sync::Mutex;
+
+use crate::series::SeriesIndex;
+use crate::symbols::SymbolIndex;
+
+/// Answers questions about a lake. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Engine {
+    lake: Arc<Lake>,
+    tenants: Arc<std::sync::Mutex<HashMap<TenantId, Arc<TenantMemory>>>>,
+}
+
+/// What is remembered for one tenant (R6: never shared).
+#[derive(Debug, Default)]
+pub(crate) struct TenantMemory {
+    pub(crate) symbols: Mutex<SymbolIndex>,
+    pub(crate) series: Mutex<SeriesIndex>,
+}
+
+impl Engine {
+    /// An engine over a lake.
+    pub fn new(lake: Arc<Lake>) -> Self {
+        Self { lake, tenants: Arc::default() }
+    }
+
+    /// The lake that it asks.
+    pub fn lake(&self) -> &Arc<Lake> {
+        &self.lake
+    }
+
+    /// The state of the lake that a question is answered from: pinned once, read throughout (R2).
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        self.lake.catalog().snapshot()
+    }
+
+    pub(crate) fn memory(&self, tenant: &TenantId) -> Arc<TenantMemory> {
+        let mut tenants = self.tenants.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        Arc::clone(tenants.entry(tenant.clone()).or_default())
+    }
+}

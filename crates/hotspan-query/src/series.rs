@@ -1,0 +1,122 @@
+//! The label sets of a tenant, and when each was seen.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use arrow::array::{Array, StringArray};
+use hashbrown::HashMap;
+use hotspan_lake::table::HOUR;
+use hotspan_lake::{Lake, ReadOptions, Snapshot, Table, arrays};
+use hotspan_model::labels::PROFILE_TYPE;
+use hotspan_model::{Labels, SeriesId, TenantId};
+
+use crate::Engine;
+use crate::error::Result;
+use crate::selector::Selector;
+
+/// One label set that profiles came with.
+#[derive(Debug, Clone)]
+pub struct SeriesEntry {
+    /// Its identity in the tables.
+    pub id: SeriesId,
+    /// Its labels, the profile type among them.
+    pub labels: Arc<Labels>,
+}
+
+/// Label sets by hour, as far as they have been read.
+#[derive(Debug, Default)]
+pub(crate) struct SeriesIndex {
+    labels: HashMap<SeriesId, Arc<Labels>>,
+    hours: BTreeMap<i64, BTreeSet<SeriesId>>,
+    /// All rows up to this version have been read.
+    version: i64,
+}
+
+impl SeriesIndex {
+    /// Reads what was committed since the last time.
+    async fn catch_up(&mut self, lake: &Lake, snapshot: &Snapshot, tenant: &TenantId) -> Result<()> {
+        let segments = snapshot.segments(tenant, Table::Series);
+        for segment in segments.iter().filter(|segment| segment.data_version > self.version) {
+            for batch in lake.reader().read_all(segment, ReadOptions::default()).await? {
+                let ids = arrays::uint64s(&batch, "series")?.values();
+                let times = arrays::times(&batch, "time")?.values();
+                let maps = arrays::maps(&batch, "labels")?;
+                let text = |array: &Arc<dyn Array>| array.as_any().downcast_ref::<StringArray>().cloned();
+                let (Some(names), Some(values)) = (text(maps.keys()), text(maps.values())) else { continue };
+                for row in 0..batch.num_rows() {
+                    let id = SeriesId(ids[row]);
+                    self.hours.entry(times[row]).or_default().insert(id);
+                    self.labels.entry(id).or_insert_with(|| {
+                        let range = maps.value_offsets()[row] as usize..maps.value_offsets()[row + 1] as usize;
+                        Arc::new(Labels::from_pairs(range.map(|entry| (names.value(entry), values.value(entry)))))
+                    });
+                }
+            }
+        }
+        self.version = self.version.max(snapshot.version());
+        Ok(())
+    }
+
+    fn select(&self, selector: &Selector, from: i64, until: i64) -> Vec<SeriesEntry> {
+        let mut ids: BTreeSet<SeriesId> = BTreeSet::new();
+        let first_hour = from.div_euclid(HOUR).saturating_mul(HOUR);
+        if first_hour < until {
+            ids.extend(self.hours.range(first_hour..until).flat_map(|(_, ids)| ids.iter().copied()));
+        }
+        let entries = ids.into_iter().filter_map(|id| {
+            let labels = self.labels.get(&id)?;
+            selector.fits(labels).then(|| SeriesEntry { id, labels: Arc::clone(labels) })
+        });
+        entries.collect()
+    }
+}
+
+impl Engine {
+    /// The label sets that fit a selector and were seen in the hours that `from..until` touches, by id.
+    pub async fn series(
+        &self,
+        tenant: &TenantId,
+        snapshot: &Snapshot,
+        selector: &Selector,
+        from: i64,
+        until: i64,
+    ) -> Result<Vec<SeriesEntry>> {
+        let memory = self.memory(tenant);
+        let mut index = memory.series.lock().await;
+        index.catch_up(self.lake(), snapshot, tenant).await?;
+        Ok(index.select(selector, from, until))
+    }
+
+    /// The profile types that were seen, sorted.
+    pub async fn profile_types(&self, tenant: &TenantId, from: i64, until: i64) -> Result<Vec<String>> {
+        self.label_values(tenant, PROFILE_TYPE, &Selector::default(), from, until).await
+    }
+
+    /// The names of labels, sorted.
+    pub async fn label_names(
+        &self,
+        tenant: &TenantId,
+        selector: &Selector,
+        from: i64,
+        until: i64,
+    ) -> Result<Vec<String>> {
+        let series = self.series(tenant, &self.snapshot(), selector, from, until).await?;
+        let names: BTreeSet<&str> =
+            series.iter().flat_map(|entry| entry.labels.iter().map(|(name, _)| name)).collect();
+        Ok(names.into_iter().map(str::to_owned).collect())
+    }
+
+    /// The values of a label, sorted.
+    pub async fn label_values(
+        &self,
+        tenant: &TenantId,
+        name: &str,
+        selector: &Selector,
+        from: i64,
+        until: i64,
+    ) -> Result<Vec<String>> {
+        let series = self.series(tenant, &self.snapshot(), selector, from, until).await?;
+        let values: BTreeSet<&str> = series.iter().filter_map(|entry| entry.labels.get(name)).collect();
+        Ok(values.into_iter().map(str::to_owned).collect())
+    }
+}
