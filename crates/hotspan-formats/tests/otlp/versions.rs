@@ -1,0 +1,1 @@
+//! Other numberings of the same messages.
