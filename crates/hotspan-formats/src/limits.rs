@@ -1,0 +1,38 @@
+//! How much a sender may ask of us. Checked while decompressing and decoding, never after (R5).
+
+/// Bounds on one request or file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of a request after decompression.
+    pub max_bytes: usize,
+    /// Memory that a decoded set of profiles may take, as estimated from its tables. It is what stops a few
+    /// megabytes of input from becoming gigabytes of rows, labels and call paths.
+    pub max_decoded_bytes: usize,
+    /// Memory that one decoded span, resource or scope may take: two bytes of input make an attribute.
+    pub max_item_bytes: usize,
+    /// Longest text or byte value that is kept whole; a longer one is cut and counted.
+    pub max_text_bytes: usize,
+    /// Deepest call path; frames nearer the root than that are cut and counted.
+    pub max_stack_depth: usize,
+    /// Labels of one series; further attributes are kept beside the profile, but can't be matched on.
+    pub max_labels: usize,
+    /// Longest label value; a longer attribute is kept beside the profile instead.
+    pub max_label_bytes: usize,
+    /// How deep attribute values may nest.
+    pub max_nesting: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            max_bytes: 64 << 20,
+            max_decoded_bytes: 512 << 20,
+            max_item_bytes: 16 << 20,
+            max_text_bytes: 1 << 20,
+            max_stack_depth: 512,
+            max_labels: 128,
+            max_label_bytes: 2048,
+            max_nesting: 32,
+        }
+    }
+}

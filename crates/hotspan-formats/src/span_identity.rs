@@ -1,0 +1,254 @@
+//! The many spellings under which profilers attach span and trace ids to samples.
+//!
+//! An id is a [`Link`], never a label: as a label each would make a series of its own. Whoever reads labels (OTLP
+//! attributes, pprof labels, JFR contexts, `/ingest` names) shows each one to an [`Identity`] first, and keeps
+//! those that it does not take.
+
+use base64::Engine as _;
+use base64::alphabet;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use hotspan_model::{Link, SpanId, TraceId};
+
+/// What a label that speaks of a span means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IdentityLabel {
+    /// Id of the span that was running.
+    Span,
+    /// Id of its trace.
+    Trace,
+    /// Id of the topmost span of this process in the trace, under which the running one is.
+    LocalRoot,
+    /// Name of the span: an ordinary label, since there are few of them.
+    SpanName,
+}
+
+/// How a spelling writes numbers that could be read either way, `1234` for instance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Digits {
+    /// OpenTelemetry, Pyroscope, Elastic.
+    Hex,
+    /// Datadog.
+    Decimal,
+}
+
+/// Spellings in lower case, with `_` for every `.`, `-` and space.
+const SPELLINGS: &[(&str, IdentityLabel, Digits)] = &[
+    ("span_id", IdentityLabel::Span, Digits::Hex),
+    ("spanid", IdentityLabel::Span, Digits::Hex),
+    ("otel_span_id", IdentityLabel::Span, Digits::Hex),
+    ("trace_id", IdentityLabel::Trace, Digits::Hex),
+    ("traceid", IdentityLabel::Trace, Digits::Hex),
+    ("otel_trace_id", IdentityLabel::Trace, Digits::Hex),
+    ("local_root_span_id", IdentityLabel::LocalRoot, Digits::Hex),
+    ("localrootspanid", IdentityLabel::LocalRoot, Digits::Hex),
+    ("dd_span_id", IdentityLabel::Span, Digits::Decimal),
+    ("dd_trace_id", IdentityLabel::Trace, Digits::Decimal),
+    ("dd_local_root_span_id", IdentityLabel::LocalRoot, Digits::Decimal),
+    ("span_name", IdentityLabel::SpanName, Digits::Hex),
+    ("spanname", IdentityLabel::SpanName, Digits::Hex),
+];
+
+/// Spellings that have their meaning only in exactly this form.
+const EXACT_SPELLINGS: &[(&str, IdentityLabel, Digits)] = &[
+    // Pyroscope's first name for the span id; `profile.id` would be another thing.
+    ("profile_id", IdentityLabel::Span, Digits::Hex),
+    // Datadog's, told from the others by their spaces.
+    ("span id", IdentityLabel::Span, Digits::Decimal),
+    ("trace id", IdentityLabel::Trace, Digits::Decimal),
+    ("local root span id", IdentityLabel::LocalRoot, Digits::Decimal),
+];
+
+const LONGEST_SPELLING: usize = 24;
+
+/// What the label with this name says about a span, if anything.
+pub fn classify(label_name: &str) -> Option<IdentityLabel> {
+    spelling(label_name).map(|(meaning, _)| meaning)
+}
+
+fn spelling(label_name: &str) -> Option<(IdentityLabel, Digits)> {
+    if label_name.len() > LONGEST_SPELLING || label_name.len() < 6 {
+        return None;
+    }
+    if let Some((_, meaning, digits)) = EXACT_SPELLINGS.iter().find(|(name, ..)| *name == label_name) {
+        return Some((*meaning, *digits));
+    }
+    let is_spelling = |name: &str| {
+        name.len() == label_name.len()
+            && name.bytes().zip(label_name.bytes()).all(|(ours, theirs)| match theirs {
+                b'.' | b'-' | b' ' => ours == b'_',
+                _ => ours == theirs.to_ascii_lowercase(),
+            })
+    };
+    let found = SPELLINGS.iter().find(|(name, ..)| is_spelling(name));
+    found.map(|(_, meaning, digits)| (*meaning, *digits))
+}
+
+/// What the labels of one sample say about its span, put together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Identity {
+    /// The span that was running.
+    pub span: Option<SpanId>,
+    /// Its trace.
+    pub trace: Option<TraceId>,
+    /// The local root above it.
+    pub local_root: Option<SpanId>,
+}
+
+impl Identity {
+    /// Takes a label that holds an id. Says whether it was one: if so, it must not become a label, even if its
+    /// value is empty, zero or unreadable, which is how some profilers write "no span".
+    pub fn take_text(&mut self, label_name: &str, value: &str) -> bool {
+        let Some((meaning, digits)) = spelling(label_name) else {
+            return false;
+        };
+        match meaning {
+            IdentityLabel::Span => self.span = span_id(value, digits).or(self.span),
+            IdentityLabel::LocalRoot => self.local_root = span_id(value, digits).or(self.local_root),
+            IdentityLabel::Trace => self.trace = trace_id(value, digits).or(self.trace),
+            IdentityLabel::SpanName => return false,
+        }
+        true
+    }
+
+    /// Takes a label that holds an id as a number; a negative one is the same 64 bits.
+    pub fn take_number(&mut self, label_name: &str, value: i64) -> bool {
+        let Some((meaning, _)) = spelling(label_name) else {
+            return false;
+        };
+        let bytes = value.to_be_bytes();
+        match meaning {
+            IdentityLabel::Span => self.span = SpanId::from_slice(&bytes).or(self.span),
+            IdentityLabel::LocalRoot => self.local_root = SpanId::from_slice(&bytes).or(self.local_root),
+            IdentityLabel::Trace => self.trace = low_trace_id(bytes).or(self.trace),
+            IdentityLabel::SpanName => return false,
+        }
+        true
+    }
+
+    /// Takes a label that holds an id as raw bytes.
+    pub fn take_bytes(&mut self, label_name: &str, value: &[u8]) -> bool {
+        let Some((meaning, _)) = spelling(label_name) else {
+            return false;
+        };
+        match meaning {
+            IdentityLabel::Span => self.span = SpanId::from_slice(value).or(self.span),
+            IdentityLabel::LocalRoot => self.local_root = SpanId::from_slice(value).or(self.local_root),
+            IdentityLabel::Trace => self.trace = TraceId::from_slice(value).or(self.trace),
+            IdentityLabel::SpanName => return false,
+        }
+        true
+    }
+
+    /// The link these ids make. Without a span of its own, the sample belongs to the local root.
+    pub fn link(&self) -> Link {
+        Link { trace_id: self.trace.unwrap_or_default(), span_id: self.span.or(self.local_root).unwrap_or_default() }
+    }
+}
+
+/// A span id as scripts and people write it: hex of either case, padded if short, or base64.
+pub fn parse_span_id(text: &str) -> Option<SpanId> {
+    span_id(text, Digits::Hex)
+}
+
+/// A trace id as scripts and people write it: hex of either case, padded if short, or base64.
+pub fn parse_trace_id(text: &str) -> Option<TraceId> {
+    trace_id(text, Digits::Hex)
+}
+
+fn span_id(text: &str, digits: Digits) -> Option<SpanId> {
+    let text = text.trim();
+    if digits == Digits::Decimal
+        && let Ok(number) = text.parse::<u64>()
+    {
+        return SpanId::from_slice(&number.to_be_bytes());
+    }
+    hex(text).parse().ok().or_else(|| SpanId::from_slice(&base64_bytes(text)?))
+}
+
+fn trace_id(text: &str, digits: Digits) -> Option<TraceId> {
+    let text = text.trim();
+    // Datadog writes the low 64 bits in decimal, or all 128 in hex, which is longer.
+    if digits == Digits::Decimal
+        && text.len() <= 20
+        && let Ok(number) = text.parse::<u64>()
+    {
+        return low_trace_id(number.to_be_bytes());
+    }
+    hex(text).parse().ok().or_else(|| TraceId::from_slice(&base64_bytes(text)?))
+}
+
+fn low_trace_id(low: [u8; 8]) -> Option<TraceId> {
+    let mut bytes = [0; 16];
+    bytes[8..].copy_from_slice(&low);
+    TraceId::from_slice(&bytes)
+}
+
+fn hex(text: &str) -> &str {
+    text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")).unwrap_or(text)
+}
+
+/// Bytes from base64 of either alphabet, with or without padding.
+pub(crate) fn base64_bytes(text: &str) -> Option<Vec<u8>> {
+    const CONFIG: GeneralPurposeConfig =
+        GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
+    const STANDARD: GeneralPurpose = GeneralPurpose::new(&alphabet::STANDARD, CONFIG);
+    const URL_SAFE: GeneralPurpose = GeneralPurpose::new(&alphabet::URL_SAFE, CONFIG);
+    STANDARD.decode(text).or_else(|_| URL_SAFE.decode(text)).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Scenario: every spelling that is met in the wild, and some that only look like one.
+    /// Guarantee: the first are understood, the others stay labels.
+    #[test]
+    fn spellings() {
+        for name in ["span_id", "span.id", "spanId", "SpanId", "SPAN-ID", "span id", "profile_id", "dd.span_id"] {
+            assert_eq!(classify(name), Some(IdentityLabel::Span), "{name}");
+        }
+        for name in ["trace_id", "trace.id", "traceId", "trace id", "dd.trace_id", "otel.trace_id"] {
+            assert_eq!(classify(name), Some(IdentityLabel::Trace), "{name}");
+        }
+        assert_eq!(classify("local root span id"), Some(IdentityLabel::LocalRoot));
+        assert_eq!(classify("span_name"), Some(IdentityLabel::SpanName));
+        for name in ["", "id", "span", "container.id", "request_id", "profile.id", "profile.id.of.something.else", "span_idé"] {
+            assert_eq!(classify(name), None, "{name}");
+        }
+    }
+
+    /// Scenario: one span id in hex of either case, short, decimal, base64 and as a number.
+    /// Guarantee: one id.
+    #[test]
+    fn one_id_however_written() {
+        let id: SpanId = "00000000000004d2".parse().unwrap();
+        let texts =
+            [("span_id", "00000000000004d2"), ("spanId", "4D2"), ("dd.span_id", "1234"), ("span_id", "AAAAAAAABNI=")];
+        for (name, text) in texts {
+            let mut identity = Identity::default();
+            assert!(identity.take_text(name, text));
+            assert_eq!(identity.span, Some(id), "{name}={text}");
+        }
+        let mut identity = Identity::default();
+        assert!(identity.take_number("span id", 1234));
+        assert_eq!(identity.link().span_id, id);
+        assert_eq!(
+            parse_trace_id("EjRWeJASNFZ4kBI0VniQEg=="),
+            "12345678901234567890123456789012".parse().ok()
+        );
+    }
+
+    /// Scenario: "no span" as profilers write it, and a sample that names only its local root.
+    /// Guarantee: taken out of the labels without a link; linked to the local root.
+    #[test]
+    fn nothing_and_local_root() {
+        let mut identity = Identity::default();
+        for text in ["", "0000000000000000", "0", "not an id"] {
+            assert!(identity.take_text("span_id", text));
+        }
+        assert_eq!(identity.link(), Link::default());
+        assert!(identity.take_text("local root span id", "18446744073709551615"));
+        assert_eq!(identity.link().span_id, SpanId([0xff; 8]));
+        assert!(!identity.take_text("span_name", "GET /"));
+    }
+}
