@@ -1,19 +1,29 @@
 //! Wire and file formats, to and from the model. No I/O: bytes in, model out, and back.
 
+pub mod collapsed;
 pub mod compression;
 mod decode_options;
+pub mod diff_tree;
+pub mod dot;
 mod expand;
 mod file_error;
+pub mod flamebearer;
 mod label_roles;
 pub mod limits;
 mod naming;
 pub mod pprof;
 mod protobuf;
+pub mod pyroscope_tree;
 mod set_builder;
 pub mod span_identity;
+pub mod svg;
+pub mod text_flame;
+pub mod top_table;
+mod value_text;
 
 pub use compression::{DecompressError, Encoding, decompress};
 pub use decode_options::{DecodeOptions, SampleTypeConfig, TextType};
 pub use expand::{expanded, gzip};
 pub use file_error::{Fault, FileError};
 pub use limits::Limits;
+pub use value_text::value_text;

@@ -215,12 +215,7 @@ pub(crate) fn put_bytes(out: &mut Vec<u8>, field: u64, bytes: &[u8]) {
 }
 
 /// Appends packed numbers, unless there are none. `scratch` is overwritten.
-pub(crate) fn put_packed(
-    out: &mut Vec<u8>,
-    scratch: &mut Vec<u8>,
-    field: u64,
-    numbers: impl IntoIterator<Item = u64>,
-) {
+pub(crate) fn put_packed(out: &mut Vec<u8>, scratch: &mut Vec<u8>, field: u64, numbers: impl IntoIterator<Item = u64>) {
     scratch.clear();
     for number in numbers {
         put_varint(scratch, number);

@@ -212,7 +212,9 @@ mod tests {
         }
         assert_eq!(classify("local root span id"), Some(IdentityLabel::LocalRoot));
         assert_eq!(classify("span_name"), Some(IdentityLabel::SpanName));
-        for name in ["", "id", "span", "container.id", "request_id", "profile.id", "profile.id.of.something.else", "span_idé"] {
+        for name in
+            ["", "id", "span", "container.id", "request_id", "profile.id", "profile.id.of.something.else", "span_idé"]
+        {
             assert_eq!(classify(name), None, "{name}");
         }
     }
@@ -232,10 +234,7 @@ mod tests {
         let mut identity = Identity::default();
         assert!(identity.take_number("span id", 1234));
         assert_eq!(identity.link().span_id, id);
-        assert_eq!(
-            parse_trace_id("EjRWeJASNFZ4kBI0VniQEg=="),
-            "12345678901234567890123456789012".parse().ok()
-        );
+        assert_eq!(parse_trace_id("EjRWeJASNFZ4kBI0VniQEg=="), "12345678901234567890123456789012".parse().ok());
     }
 
     /// Scenario: "no span" as profilers write it, and a sample that names only its local root.

@@ -40,8 +40,7 @@ pub fn decode<'a>(bytes: &'a [u8], options: &DecodeOptions) -> Result<ProfileSet
     }
 
     let names: Vec<&str> = columns.iter().map(|column| column.name).collect();
-    let name =
-        naming::pprof_name(options, &names, period_type.name, || contention_name(&builder.set, samples.first()));
+    let name = naming::pprof_name(options, &names, period_type.name, || contention_name(&builder.set, samples.first()));
     let attributes = profile_attributes(&outline)?;
     for (column, samples) in columns.iter().zip(samples) {
         builder.set.profiles.push(Profile {

@@ -95,12 +95,7 @@ impl<'p, 'a> PprofWriter<'p, 'a> {
     }
 
     /// Adds a sample: one value for each sample type of the header.
-    pub fn sample<'l>(
-        &mut self,
-        path: NodeIndex,
-        values: &[i64],
-        labels: impl IntoIterator<Item = PprofLabel<'l>>,
-    ) {
+    pub fn sample<'l>(&mut self, path: NodeIndex, values: &[i64], labels: impl IntoIterator<Item = PprofLabel<'l>>) {
         self.collect_locations(path);
         let mut message = std::mem::take(&mut self.message);
         let mut nested = std::mem::take(&mut self.nested);
