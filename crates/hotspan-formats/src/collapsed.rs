@@ -105,9 +105,7 @@ impl<'a> StackSink<'a> {
 
     fn frame(&mut self, name: Cow<'a, str>) -> FrameIndex {
         let Self { frames, builder, .. } = self;
-        *frames
-            .entry(name)
-            .or_insert_with_key(|name| builder.set.paths.frame(Frame { function: name.clone(), ..Frame::default() }))
+        *frames.entry(name).or_insert_with_key(|name| builder.set.paths.frame(parse_frame(name)))
     }
 
     /// The path of a stack of names, the root first.
@@ -180,6 +178,23 @@ impl<'a> StackSink<'a> {
         self.builder.set.profiles.push(self.profile);
         self.builder.set
     }
+}
+
+/// Reads `function (file:line)`, as py-spy and rbspy write frames; anything else is a function.
+fn parse_frame<'a>(name: &Cow<'a, str>) -> Frame<'a> {
+    let parts = name.strip_suffix(')').and_then(|rest| rest.rsplit_once(" (")).and_then(|(function, place)| {
+        let (file, line) = place.rsplit_once(':')?;
+        let line = line.parse::<u32>().ok()?;
+        (!function.is_empty() && !file.is_empty()).then_some((function.len(), file.len(), line))
+    });
+    let Some((function, file, line)) = parts else {
+        return Frame { function: name.clone(), ..Frame::default() };
+    };
+    let part = |from: usize, length: usize| match name {
+        Cow::Borrowed(name) => Cow::Borrowed(&name[from..from + length]),
+        Cow::Owned(name) => Cow::Owned(name[from..from + length].to_owned()),
+    };
+    Frame { function: part(0, function), file: part(function + 2, file), line, ..Frame::default() }
 }
 
 /// Writes a tree as collapsed stacks, in the order of its nodes.

@@ -94,7 +94,7 @@ impl DecodeOptions {
     /// How many names, functions, places and other rows fit that samples refer to.
     pub(crate) fn max_symbols(&self) -> usize {
         // A row costs a slot in the outline, one in its table, and its share of the hash maps.
-        self.limits.max_decoded_bytes / 128
+        self.limits.max_decoded_bytes / 256
     }
 
     /// Start and length of a profile that says `time` and `duration`, either of which may be absent.

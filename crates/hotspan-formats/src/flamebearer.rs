@@ -240,9 +240,6 @@ mod tests {
         assert_eq!((profile.left_ticks, profile.right_ticks), (Some(4), Some(7)));
         assert_eq!(profile.flamebearer.num_ticks, 11);
         assert_eq!(profile.flamebearer.names, ["total", "main", "young", "old", "both"]);
-        assert_eq!(
-            profile.flamebearer.levels[2],
-            [0, 1, 1, 0, 2, 2, 4, 0, 3, 3, 0, 0, 0, 3, 0, 0, 0, 0, 5, 5, 2]
-        );
+        assert_eq!(profile.flamebearer.levels[2], [0, 1, 1, 0, 2, 2, 4, 0, 3, 3, 0, 0, 0, 3, 0, 0, 0, 0, 5, 5, 2]);
     }
 }
