@@ -79,9 +79,10 @@ pub fn decompress(encoding: Encoding, bytes: Bytes, max_bytes: usize) -> Result<
             let hint = zstd::zstd_safe::get_frame_content_size(&bytes).ok().flatten();
             let mut decoder =
                 zstd::stream::read::Decoder::with_buffer(&bytes[..]).map_err(|error| corrupt(encoding, &error, 0))?;
-            // A frame may demand a window as large as it likes; beyond the limit there is nothing to look back at.
-            let window_log = usize::BITS - max_bytes.max(1 << 10).leading_zeros();
-            decoder.window_log_max(window_log.clamp(10, 27)).map_err(|error| corrupt(encoding, &error, 0))?;
+            // A frame may demand a window as large as it likes. Senders that stream ask for up to 8 MiB whatever
+            // they send; beyond the limit there is nothing to look back at.
+            let window_log = usize::BITS - max_bytes.leading_zeros();
+            decoder.window_log_max(window_log.clamp(23, 27)).map_err(|error| corrupt(encoding, &error, 0))?;
             inflate(encoding, decoder, hint.and_then(|size| usize::try_from(size).ok()), max_bytes)
         }
     }

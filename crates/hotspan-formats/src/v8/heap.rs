@@ -57,17 +57,11 @@ pub fn decode<'a>(bytes: &'a [u8], options: &DecodeOptions) -> Result<ProfileSet
         let by_id: HashMap<u64, NodeIndex> =
             nodes.iter().zip(&paths).map(|(node, (path, _))| (node.id, *path)).collect();
         for (size, node, ordinal) in allocations {
-            let Some(path) = by_id.get(&node) else {
-                return Err(FileError::malformed(
-                    FORMAT,
-                    bytes.len(),
-                    "samples of known nodes",
-                    format!("node {node}"),
-                ));
-            };
+            // V8 lists samples of nodes that it has already thrown away: their bytes count, without a stack.
+            let path = by_id.get(&node).copied().unwrap_or(NO_PATH);
             // The order of allocations is all the time that V8 records.
             let attributes = builder.attributes(format!("{{\"v8.ordinal\":{ordinal}}}"));
-            samples.push(Sample { path: *path, value: size, attributes, ..plain });
+            samples.push(Sample { path, value: size, attributes, ..plain });
         }
     }
     builder.set.profiles.push(Profile {
