@@ -3,12 +3,37 @@
 //! Every byte is taken for hostile: nothing here panics, recurses without bound or takes memory that the
 //! [`Limits`] do not allow (R5), and an error says which field was wrong (R7).
 
+pub mod collapsed;
 pub mod compression;
+mod decode_options;
+pub mod diff_tree;
+pub mod dot;
 pub mod error;
+mod expand;
+mod file_error;
+pub mod flamebearer;
+mod json_scan;
+mod label_roles;
 pub mod limits;
+mod naming;
 pub mod otlp;
+pub mod perf_script;
+pub mod pprof;
+mod protobuf;
+pub mod pyroscope_tree;
+mod set_builder;
 pub mod span_identity;
+pub mod speedscope;
+pub mod svg;
+pub mod text_flame;
+pub mod top_table;
+pub mod v8;
+mod value_text;
 
 pub use compression::{DecompressError, Encoding, decompress};
+pub use decode_options::{DecodeOptions, SampleTypeConfig, TextType};
 pub use error::DecodeError;
+pub use expand::{expanded, gzip};
+pub use file_error::{Fault, FileError};
 pub use limits::Limits;
+pub use value_text::value_text;

@@ -1,0 +1,114 @@
+//! What the transport knows about a profile and the profile itself does not say.
+
+use std::collections::BTreeMap;
+
+use hotspan_model::{Labels, Link, ProfileType, Sample};
+
+use crate::limits::Limits;
+use crate::span_identity::Identity;
+
+/// Facts from the request or the command line, and the limits that decoding keeps to.
+#[derive(Debug, Clone)]
+pub struct DecodeOptions {
+    /// Labels of the series, the service among them. Span and trace ids in them become links.
+    pub labels: Labels,
+    /// The profile's name where the transport says it: Push's `__name__`. Without it the name is guessed.
+    pub name: Option<String>,
+    /// What the values of formats without types (collapsed, tree, trie, perf script) mean.
+    pub text_type: Option<TextType>,
+    /// Start in nanoseconds since 1970, for profiles that don't say theirs; 0 if not known.
+    pub from: i64,
+    /// End in nanoseconds since 1970; 0 if not known.
+    pub until: i64,
+    /// The client that took the profile, as `spyName` names it; empty if not known.
+    pub spy_name: String,
+    /// Samples a second, where the transport says so; turns counted samples into time.
+    pub sample_rate: Option<u32>,
+    /// `sample_type_config` of a multipart upload, by sample type.
+    pub sample_types: BTreeMap<String, SampleTypeConfig>,
+    /// The span that the whole profile belongs to; samples that name their own keep it.
+    pub link: Link,
+    /// How much the file may ask of us.
+    pub limits: Limits,
+}
+
+/// The part of `sample_type_config` that decides something here.
+#[derive(Debug, Clone, PartialEq, Eq, Default, serde::Deserialize)]
+#[serde(default)]
+pub struct SampleTypeConfig {
+    /// The name that the profile's own name is guessed from.
+    #[serde(rename = "display-name")]
+    pub display_name: String,
+    /// The unit that the client would show.
+    pub units: String,
+    /// Whether values count since the start of the process.
+    pub cumulative: bool,
+}
+
+/// The type of values in a format that has none, and what to multiply them by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TextType {
+    /// What the values measure after scaling.
+    pub profile_type: ProfileType,
+    /// Units per counted value: nanoseconds a sample for instance.
+    pub scale: i64,
+}
+
+impl Default for DecodeOptions {
+    fn default() -> Self {
+        Self {
+            labels: Labels::default(),
+            name: None,
+            text_type: None,
+            from: 0,
+            until: 0,
+            spy_name: String::new(),
+            sample_rate: None,
+            sample_types: BTreeMap::new(),
+            link: Link::default(),
+            limits: Limits::default(),
+        }
+    }
+}
+
+impl DecodeOptions {
+    /// The labels of the series without ids and internal labels, and the span that they name.
+    ///
+    /// Python's and Rust's `tag_wrapper` put span ids into series labels; such ids never make a series.
+    pub(crate) fn series(&self) -> (Labels, Link) {
+        let mut labels = Labels::default();
+        let mut identity = Identity::default();
+        for (name, value) in self.labels.iter() {
+            if !identity.take_text(name, value) && !name.starts_with("__") {
+                labels.set(name, value);
+            }
+        }
+        (labels, filled(self.link, identity.link()))
+    }
+
+    /// How many samples fit into the memory that a decoded file may take.
+    pub(crate) fn max_samples(&self) -> usize {
+        self.limits.max_decoded_bytes / size_of::<Sample>()
+    }
+
+    /// How many names, functions, places and other rows fit that samples refer to.
+    pub(crate) fn max_symbols(&self) -> usize {
+        // A row costs a slot in the outline, one in its table, and its share of the hash maps.
+        self.limits.max_decoded_bytes / 256
+    }
+
+    /// Start and length of a profile that says `time` and `duration`, either of which may be absent.
+    pub(crate) fn time_range(&self, time: i64, duration: i64) -> (i64, i64) {
+        // Some clients leave the time out, others count from the start of the process: both date to 1970.
+        const ONE_YEAR: i64 = 365 * 24 * 3600 * 1_000_000_000;
+        let time = if time < ONE_YEAR { self.from } else { time };
+        let given = if self.until > self.from && self.from > 0 { self.until - self.from } else { 0 };
+        (time, if duration > 0 { duration } else { given })
+    }
+}
+
+/// What one link says, completed by another: the ids of samples come before those of their series.
+pub(crate) fn filled(own: Link, default: Link) -> Link {
+    let span_id = if own.span_id.is_zero() && own.trace_id.is_zero() { default.span_id } else { own.span_id };
+    Link { trace_id: if own.trace_id.is_zero() { default.trace_id } else { own.trace_id }, span_id }
+}

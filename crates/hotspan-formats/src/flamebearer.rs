@@ -1,0 +1,245 @@
+//! Flamebearer, the flame graph JSON of Pyroscope's HTTP API, for one tree or two.
+//!
+//! A level is a list of bars from left to right, four numbers each (seven for two trees); offsets count from the
+//! end of the bar before. The names table is filled depth first with the rightmost child first: clients compare
+//! whole answers, so the order is part of the format.
+
+use std::collections::BTreeMap;
+
+use hashbrown::HashMap;
+use hotspan_model::{FlameTree, ProfileType};
+use serde::Serialize;
+
+use crate::diff_tree::DiffTree;
+
+/// The bars.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Flamebearer {
+    /// Function names; the first is `total`.
+    pub names: Vec<String>,
+    /// Bars by depth.
+    pub levels: Vec<Vec<i64>>,
+    /// Value of the whole graph; of both sides together for two trees.
+    pub num_ticks: i64,
+    /// The largest self value of any bar.
+    pub max_self: i64,
+}
+
+/// How to draw the bars.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Metadata {
+    /// `single` or `double`.
+    pub format: &'static str,
+    /// The client that took the profiles.
+    pub spy_name: String,
+    /// Values in a second of time, for values that are time.
+    pub sample_rate: u32,
+    /// What values are.
+    pub units: String,
+    /// The profile type.
+    pub name: String,
+}
+
+/// Values over time, drawn above a flame graph.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Timeline {
+    /// Start in seconds since 1970.
+    pub start_time: i64,
+    /// One value for each step.
+    pub samples: Vec<u64>,
+    /// Length of a step in seconds.
+    pub duration_delta: i64,
+    /// Always empty; clients expect the key.
+    pub watermarks: Option<BTreeMap<i32, i64>>,
+}
+
+/// The answer of `/pyroscope/render` and `/pyroscope/render-diff`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FlamebearerProfile {
+    /// Version of this format.
+    pub version: u32,
+    /// The bars.
+    pub flamebearer: Flamebearer,
+    /// How to draw them.
+    pub metadata: Metadata,
+    /// Values over time.
+    pub timeline: Option<Timeline>,
+    /// Values over time by group.
+    pub groups: Option<BTreeMap<String, Timeline>>,
+    /// Never filled; clients expect the key.
+    pub heatmap: Option<()>,
+    /// Value of the left side of a comparison.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub left_ticks: Option<i64>,
+    /// Value of the right side of a comparison.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub right_ticks: Option<i64>,
+}
+
+impl Metadata {
+    /// How Pyroscope describes values of this type.
+    pub fn for_type(format: &'static str, profile_type: &ProfileType) -> Self {
+        let (units, sample_rate) = match profile_type.sample_type.as_str() {
+            "cpu" => ("samples", 1_000_000_000),
+            "inuse_objects" | "alloc_objects" | "goroutine" | "samples" => ("objects", 100),
+            _ => (profile_type.sample_unit.as_str(), 100),
+        };
+        let name = profile_type.sample_type.clone();
+        Self { format, spy_name: "unknown".to_owned(), sample_rate, units: units.to_owned(), name }
+    }
+}
+
+impl FlamebearerProfile {
+    /// The flame graph of one tree.
+    pub fn single(tree: &FlameTree, profile_type: &ProfileType) -> Self {
+        Self::around(Flamebearer::single(tree), Metadata::for_type("single", profile_type), None)
+    }
+
+    /// The flame graph of two trees.
+    pub fn double(tree: &DiffTree, profile_type: &ProfileType) -> Self {
+        let root = &tree.nodes()[0];
+        let ticks = Some((root.left.total, root.right.total));
+        Self::around(Flamebearer::double(tree), Metadata::for_type("double", profile_type), ticks)
+    }
+
+    fn around(flamebearer: Flamebearer, metadata: Metadata, ticks: Option<(i64, i64)>) -> Self {
+        Self {
+            version: 1,
+            flamebearer,
+            metadata,
+            timeline: None,
+            groups: None,
+            heatmap: None,
+            left_ticks: ticks.map(|(left, _)| left),
+            right_ticks: ticks.map(|(_, right)| right),
+        }
+    }
+}
+
+impl Flamebearer {
+    /// Bars of four numbers: offset, total, self, name.
+    pub fn single(tree: &FlameTree) -> Self {
+        if tree.is_empty() {
+            return Self::default();
+        }
+        let nodes = tree.nodes();
+        Self::layout(&tree.children_by_name(), |node| {
+            ([[nodes[node].total, nodes[node].self_value]], tree.name(nodes[node].name))
+        })
+    }
+
+    /// Bars of seven numbers: offset, total, self of the left side, the same of the right side, name.
+    pub fn double(tree: &DiffTree) -> Self {
+        let nodes = tree.nodes();
+        if nodes.len() == 1 && nodes[0].left.total == 0 && nodes[0].right.total == 0 {
+            return Self::default();
+        }
+        Self::layout(&tree.children_by_name(), |node| {
+            let (left, right) = (nodes[node].left, nodes[node].right);
+            ([[left.total, left.self_value], [right.total, right.self_value]], tree.name(node))
+        })
+    }
+
+    /// Places bars for `SIDES` trees. `bar` gives total and self value of each side, and the name.
+    fn layout<'t, const SIDES: usize>(
+        children: &[Vec<usize>],
+        bar: impl Fn(usize) -> ([[i64; 2]; SIDES], &'t str),
+    ) -> Self {
+        let mut graph = Self::default();
+        let mut name_index: HashMap<&str, usize> = HashMap::new();
+        // Bars of each level from right to left, since that is the order in which they are met.
+        let mut levels: Vec<Vec<([i64; SIDES], usize, usize)>> = Vec::new();
+        let mut stack = vec![(0, 0, [0i64; SIDES])];
+        while let Some((node, level, offsets)) = stack.pop() {
+            let (values, name) = bar(node);
+            let name = if node == 0 { "total" } else { name };
+            let name = *name_index.entry(name).or_insert_with(|| {
+                graph.names.push(name.to_owned());
+                graph.names.len() - 1
+            });
+            if levels.len() == level {
+                levels.push(Vec::new());
+            }
+            levels[level].push((offsets, node, name));
+            graph.max_self = values.iter().fold(graph.max_self, |most, [_, own]| most.max(*own));
+            // A function's own value comes first, its callees to the right of it.
+            let mut next = offsets;
+            for (offset, [_, own]) in next.iter_mut().zip(values) {
+                *offset += own;
+            }
+            for child in &children[node] {
+                stack.push((*child, level + 1, next));
+                for (offset, [total, _]) in next.iter_mut().zip(bar(*child).0) {
+                    *offset += total;
+                }
+            }
+        }
+        graph.num_ticks = bar(0).0.iter().map(|[total, _]| total).sum();
+        graph.levels = levels
+            .into_iter()
+            .map(|bars| {
+                let mut numbers = Vec::with_capacity(bars.len() * (3 * SIDES + 1));
+                let mut ends = [0i64; SIDES];
+                for (offsets, node, name) in bars.into_iter().rev() {
+                    for (side, [total, own]) in bar(node).0.into_iter().enumerate() {
+                        numbers.extend([offsets[side] - ends[side], total, own]);
+                        ends[side] = offsets[side] + total;
+                    }
+                    numbers.push(name as i64);
+                }
+                numbers
+            })
+            .collect();
+        graph
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tree(stacks: &[(&[&str], i64)]) -> FlameTree {
+        let mut tree = FlameTree::default();
+        for (stack, value) in stacks {
+            tree.add_stack(stack.iter().copied(), *value);
+        }
+        tree
+    }
+
+    /// Scenario: two callees of one function. Guarantee: the names and levels that Pyroscope gives for it.
+    #[test]
+    fn single_layout() {
+        let graph = Flamebearer::single(&tree(&[(&["main", "x"], 3), (&["main", "y"], 5)]));
+        assert_eq!(graph.names, ["total", "main", "y", "x"]);
+        assert_eq!(graph.levels, [vec![0, 8, 0, 0], vec![0, 8, 0, 1], vec![0, 3, 3, 3, 0, 5, 5, 2]]);
+        assert_eq!((graph.num_ticks, graph.max_self), (8, 5));
+        assert_eq!(Flamebearer::single(&FlameTree::default()), Flamebearer::default());
+    }
+
+    /// Scenario: a caller with a value of its own, and a gap under a bar without callees.
+    /// Guarantee: callees start after the caller's own value, and offsets skip the gap.
+    #[test]
+    fn offsets_skip_what_has_no_children() {
+        let graph = Flamebearer::single(&tree(&[(&["a"], 4), (&["b"], 1), (&["b", "c"], 2)]));
+        assert_eq!(graph.names, ["total", "b", "c", "a"]);
+        assert_eq!(graph.levels[1], [0, 4, 4, 3, 0, 3, 1, 1]);
+        assert_eq!(graph.levels[2], [5, 2, 2, 2]);
+    }
+
+    /// Scenario: a function that vanished and one that is new.
+    /// Guarantee: seven numbers a bar, zero on the side where it is not, ticks of both sides.
+    #[test]
+    fn double_layout() {
+        let left = tree(&[(&["main", "old"], 3), (&["main", "both"], 1)]);
+        let right = tree(&[(&["main", "both"], 2), (&["main", "young"], 5)]);
+        let profile = FlamebearerProfile::double(&DiffTree::new(&left, &right), &ProfileType::cpu());
+        assert_eq!((profile.left_ticks, profile.right_ticks), (Some(4), Some(7)));
+        assert_eq!(profile.flamebearer.num_ticks, 11);
+        assert_eq!(profile.flamebearer.names, ["total", "main", "young", "old", "both"]);
+        assert_eq!(profile.flamebearer.levels[2], [0, 1, 1, 0, 2, 2, 4, 0, 3, 3, 0, 0, 0, 3, 0, 0, 0, 0, 5, 5, 2]);
+    }
+}

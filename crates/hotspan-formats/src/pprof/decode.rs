@@ -1,0 +1,200 @@
+//! The second pass: samples.
+
+use std::borrow::Cow;
+
+use hotspan_model::attribute::write_json_object;
+use hotspan_model::call_path::FrameIndex;
+use hotspan_model::profile::ProfileContext;
+use hotspan_model::{Attribute, Profile, ProfileSet, Sample, Value};
+
+use super::FORMAT;
+use super::outline::{Index, Message, Outline, ValueType};
+use super::sample_labels::LabelReader;
+use super::symbols::Symbols;
+use crate::decode_options::DecodeOptions;
+use crate::file_error::{FileError, Result};
+use crate::naming;
+use crate::protobuf::Fields;
+use crate::set_builder::SetBuilder;
+
+/// Reads a plain (not compressed) pprof profile: one [`Profile`] for each of its sample types.
+pub fn decode<'a>(bytes: &'a [u8], options: &DecodeOptions) -> Result<ProfileSet<'a>> {
+    let outline = Outline::scan(bytes, options)?;
+    let mut builder = SetBuilder::default();
+    let (symbols, mappings) = Symbols::resolve(&outline, &mut builder.set.paths)?;
+    let (labels, default_link) = options.series();
+
+    let mut columns = Vec::with_capacity(outline.sample_types.len());
+    for message in &outline.sample_types {
+        columns.push(outline.value_type(*message)?);
+    }
+    let period_type = outline.period_type.map(|message| outline.value_type(message)).transpose()?.unwrap_or_default();
+    let (time, duration) = options.time_range(outline.time_nanos, outline.duration_nanos);
+
+    let mut stacks = Stacks { outline: &outline, symbols: &symbols, max_depth: options.limits.max_stack_depth };
+    let mut samples: Vec<Vec<Sample>> = columns.iter().map(|_| Vec::with_capacity(outline.samples.len())).collect();
+    let mut reader = LabelReader::new(default_link, &options.limits, &mut builder);
+    let mut scratch = Scratch::default();
+    for message in &outline.samples {
+        stacks.append(*message, time, &mut reader, &mut builder, &mut scratch, &mut samples)?;
+    }
+
+    let names: Vec<&str> = columns.iter().map(|column| column.name).collect();
+    let name = naming::pprof_name(options, &names, period_type.name, || contention_name(&builder.set, samples.first()));
+    let attributes = profile_attributes(&outline)?;
+    for (column, samples) in columns.iter().zip(samples) {
+        builder.set.profiles.push(Profile {
+            id: None,
+            profile_type: column_type(&name, column, &period_type, &options.spy_name),
+            labels: labels.clone(),
+            time,
+            duration,
+            period: outline.period,
+            context: ProfileContext {
+                attributes: Cow::Owned(attributes.clone()),
+                mappings: Cow::Owned(mappings.clone()),
+                source: Cow::Borrowed(FORMAT),
+                ..ProfileContext::default()
+            },
+            samples,
+        });
+    }
+    Ok(builder.set)
+}
+
+/// Buffers that live as long as the file.
+#[derive(Debug, Default)]
+struct Scratch {
+    locations: Vec<u64>,
+    values: Vec<u64>,
+    frames: Vec<FrameIndex>,
+}
+
+struct Stacks<'o, 'a> {
+    outline: &'o Outline<'a>,
+    symbols: &'o Symbols,
+    max_depth: usize,
+}
+
+impl<'a> Stacks<'_, 'a> {
+    fn append(
+        &mut self,
+        (bytes, offset): Message<'a>,
+        profile_time: i64,
+        reader: &mut LabelReader<'a>,
+        builder: &mut SetBuilder<'a>,
+        scratch: &mut Scratch,
+        columns: &mut [Vec<Sample>],
+    ) -> Result<()> {
+        scratch.locations.clear();
+        scratch.values.clear();
+        let (mut labels_from, mut labels_to) = (0, 0);
+        let mut fields = Fields::new(FORMAT, bytes, offset);
+        let mut field_at = 0;
+        while let Some(field) = fields.next()? {
+            match field.number {
+                1 => field.append_numbers(&mut scratch.locations)?,
+                2 => field.append_numbers(&mut scratch.values)?,
+                3 => {
+                    if labels_to == 0 {
+                        labels_from = field_at;
+                    }
+                    labels_to = fields.position();
+                }
+                _ => {}
+            }
+            field_at = fields.position();
+        }
+        if scratch.values.len() != columns.len() {
+            let expected = format!("{} values, one for each sample type", columns.len());
+            return Err(FileError::malformed(FORMAT, offset, expected, scratch.values.len()));
+        }
+        // An all-zero row says nothing; heap profiles are full of half-zero ones.
+        if scratch.values.iter().all(|value| *value == 0) {
+            return Ok(());
+        }
+        scratch.frames.clear();
+        for location in &scratch.locations {
+            let Some(frames) = self.symbols.frames_of(*location) else {
+                let expected = "the id of a location in the profile";
+                return Err(FileError::malformed(FORMAT, offset, expected, location));
+            };
+            // The leaf side stays, where the values are. Cutting while collecting: a hostile file may repeat a location of a million inlined lines.
+            let kept = frames.len().min(self.max_depth - scratch.frames.len());
+            scratch.frames.extend_from_slice(&frames[..kept]);
+            builder.set.cut_frames += (frames.len() - kept) as u64;
+        }
+        scratch.frames.reverse();
+        let path = builder.set.paths.path(&scratch.frames);
+        let region = &bytes[labels_from..labels_to];
+        let facts = reader.facts(region, offset + labels_from, self.outline, builder)?;
+        let timed = facts.time != 0;
+        let time = if timed { facts.time } else { profile_time };
+        for (column, value) in columns.iter_mut().zip(&scratch.values) {
+            if *value != 0 {
+                column.push(Sample {
+                    path,
+                    value: *value as i64,
+                    time,
+                    timed,
+                    link: facts.link,
+                    thread: facts.thread,
+                    labels: facts.labels,
+                    attributes: facts.attributes,
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+fn column_type(
+    name: &str,
+    column: &ValueType<'_>,
+    period: &ValueType<'_>,
+    spy_name: &str,
+) -> hotspan_model::ProfileType {
+    let period = (period.name, period.unit);
+    if spy_name == "dotnetspy" && column.name.contains('-') {
+        return naming::column_type(name, (&column.name.replace('-', "_"), column.unit), period);
+    }
+    naming::column_type(name, (column.name, column.unit), period)
+}
+
+/// Tells Go's mutex profiles from its block profiles, which have the same columns: the former are taken where
+/// a lock is given back, the latter where something waited.
+fn contention_name(set: &ProfileSet<'_>, samples: Option<&Vec<Sample>>) -> &'static str {
+    let gives_back = samples.into_iter().flatten().any(|sample| {
+        set.paths.walk_to_root(sample.path).take(2).any(|frame| frame.function.to_ascii_lowercase().contains("unlock"))
+    });
+    if gives_back { "mutex" } else { "block" }
+}
+
+/// What the profile says about itself, under OpenTelemetry's names for it.
+fn profile_attributes(outline: &Outline<'_>) -> Result<String> {
+    let texts = [
+        ("pprof.profile.drop_frames", outline.drop_frames),
+        ("pprof.profile.keep_frames", outline.keep_frames),
+        ("pprof.profile.doc_url", outline.doc_url),
+        ("pprof.scope.default_sample_type", outline.default_sample_type),
+    ];
+    let mut attributes = Vec::new();
+    for (key, index) in texts {
+        let text = outline.string(index)?;
+        if !text.is_empty() {
+            attributes.push(Attribute::new(key, Value::str(text)));
+        }
+    }
+    let mut comments = Vec::new();
+    for comment in &outline.comments {
+        comments.push(Value::str(outline.string(Index { index: *comment, offset: 0 })?));
+    }
+    if !comments.is_empty() {
+        attributes.push(Attribute::new("pprof.profile.comment", Value::Array(comments)));
+    }
+    let mut json = String::new();
+    if !attributes.is_empty() {
+        write_json_object(&attributes, &mut json);
+    }
+    Ok(json)
+}

@@ -1,0 +1,369 @@
+//! pprof out: a whole [`ProfileSet`], or merged call paths of which the caller knows the values.
+
+use hashbrown::HashMap;
+use hotspan_model::call_path::{FrameIndex, NodeIndex};
+use hotspan_model::{Frame, FrameKind, PathTable, Profile, ProfileSet, Sample};
+
+use crate::expand::gzip;
+use crate::protobuf::{put_bytes, put_number, put_packed};
+
+/// What stands around the samples.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Header {
+    /// Name and unit of each value of a sample.
+    pub sample_types: Vec<(String, String)>,
+    /// Name and unit of the period.
+    pub period_type: (String, String),
+    /// Distance of samples in units of the period.
+    pub period: i64,
+    /// Start in nanoseconds since 1970.
+    pub time: i64,
+    /// Length in nanoseconds.
+    pub duration: i64,
+    /// The sample type to show first; empty for the last one, which is pprof's own rule.
+    pub default_sample_type: String,
+    /// Free text.
+    pub comments: Vec<String>,
+    /// Regular expressions for frames that `pprof` hides, and for those it shows all the same.
+    pub drop_and_keep_frames: (String, String),
+}
+
+/// A label of a sample.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PprofLabel<'l> {
+    /// Text.
+    Text(&'l str, &'l str),
+    /// A number and its unit.
+    Number(&'l str, i64, &'l str),
+}
+
+/// Writes a profile sample by sample. Frames and paths are written when a sample first needs them.
+#[derive(Debug)]
+pub struct PprofWriter<'p, 'a> {
+    paths: &'p PathTable<'a>,
+    out: Vec<u8>,
+    strings: HashMap<String, u64>,
+    string_order: Vec<String>,
+    mappings: HashMap<(u64, u64), u64>,
+    functions: HashMap<[u64; 4], u64>,
+    locations: HashMap<Box<[FrameIndex]>, u64>,
+    symbols: Vec<u8>,
+    message: Vec<u8>,
+    nested: Vec<u8>,
+    run: Vec<FrameIndex>,
+    stack: Vec<u64>,
+}
+
+impl<'p, 'a> PprofWriter<'p, 'a> {
+    /// Starts a profile whose samples lie in `paths`.
+    pub fn new(header: &Header, paths: &'p PathTable<'a>) -> Self {
+        let mut writer = Self {
+            paths,
+            out: Vec::new(),
+            strings: HashMap::new(),
+            string_order: Vec::new(),
+            mappings: HashMap::new(),
+            functions: HashMap::new(),
+            locations: HashMap::new(),
+            symbols: Vec::new(),
+            message: Vec::new(),
+            nested: Vec::new(),
+            run: Vec::new(),
+            stack: Vec::new(),
+        };
+        writer.string("");
+        for (name, unit) in &header.sample_types {
+            writer.value_type(1, name, unit);
+        }
+        let (drop_frames, keep_frames) = &header.drop_and_keep_frames;
+        let (drop_frames, keep_frames) = (writer.string(drop_frames), writer.string(keep_frames));
+        put_number(&mut writer.out, 7, drop_frames);
+        put_number(&mut writer.out, 8, keep_frames);
+        put_number(&mut writer.out, 9, header.time as u64);
+        put_number(&mut writer.out, 10, header.duration as u64);
+        if !header.period_type.0.is_empty() {
+            writer.value_type(11, &header.period_type.0, &header.period_type.1);
+        }
+        put_number(&mut writer.out, 12, header.period as u64);
+        for comment in &header.comments {
+            let comment = writer.string(comment);
+            put_number(&mut writer.out, 13, comment);
+        }
+        let default_sample_type = writer.string(&header.default_sample_type);
+        put_number(&mut writer.out, 14, default_sample_type);
+        writer
+    }
+
+    /// Adds a sample: one value for each sample type of the header.
+    pub fn sample<'l>(&mut self, path: NodeIndex, values: &[i64], labels: impl IntoIterator<Item = PprofLabel<'l>>) {
+        self.collect_locations(path);
+        let mut message = std::mem::take(&mut self.message);
+        let mut nested = std::mem::take(&mut self.nested);
+        message.clear();
+        put_packed(&mut message, &mut nested, 1, self.stack.iter().copied());
+        put_packed(&mut message, &mut nested, 2, values.iter().map(|value| *value as u64));
+        for label in labels {
+            nested.clear();
+            match label {
+                PprofLabel::Text(key, text) => {
+                    put_number(&mut nested, 1, self.string(key));
+                    put_number(&mut nested, 2, self.string(text));
+                }
+                PprofLabel::Number(key, number, unit) => {
+                    put_number(&mut nested, 1, self.string(key));
+                    put_number(&mut nested, 3, number as u64);
+                    put_number(&mut nested, 4, self.string(unit));
+                }
+            }
+            put_bytes(&mut message, 3, &nested);
+        }
+        put_bytes(&mut self.out, 2, &message);
+        (self.message, self.nested) = (message, nested);
+    }
+
+    /// The finished profile, not compressed.
+    pub fn finish(mut self) -> Vec<u8> {
+        self.out.append(&mut self.symbols);
+        for text in &self.string_order {
+            put_bytes(&mut self.out, 6, text.as_bytes());
+        }
+        self.out
+    }
+
+    /// The finished profile as it is usually stored.
+    pub fn finish_gzip(self) -> Vec<u8> {
+        gzip(&self.finish())
+    }
+
+    fn string(&mut self, text: &str) -> u64 {
+        if let Some(index) = self.strings.get(text) {
+            return *index;
+        }
+        let index = self.string_order.len() as u64;
+        self.string_order.push(text.to_owned());
+        self.strings.insert(text.to_owned(), index);
+        index
+    }
+
+    fn value_type(&mut self, field: u64, name: &str, unit: &str) {
+        let mut message = Vec::new();
+        put_number(&mut message, 1, self.string(name));
+        put_number(&mut message, 2, self.string(unit));
+        put_bytes(&mut self.out, field, &message);
+    }
+
+    /// Fills `stack` with the locations of a path, the leaf first.
+    ///
+    /// Inlined frames belong into the location of the function they were inlined into.
+    fn collect_locations(&mut self, path: NodeIndex) {
+        self.stack.clear();
+        self.run.clear();
+        let paths = self.paths;
+        let mut node = path;
+        while let Some(here) = paths.nodes().get(node as usize) {
+            self.run.push(here.frame);
+            node = here.parent;
+            let inlined = paths.frames()[here.frame as usize].kind == FrameKind::Inlined;
+            if !inlined || paths.nodes().get(node as usize).is_none() {
+                let location = self.location();
+                self.stack.push(location);
+                self.run.clear();
+            }
+        }
+    }
+
+    /// The location of the frames in `run`, innermost first.
+    fn location(&mut self) -> u64 {
+        if let Some(id) = self.locations.get(self.run.as_slice()) {
+            return *id;
+        }
+        let id = self.locations.len() as u64 + 1;
+        self.locations.insert(self.run.clone().into_boxed_slice(), id);
+        let paths = self.paths;
+        let mut location = Vec::new();
+        put_number(&mut location, 1, id);
+        let run = std::mem::take(&mut self.run);
+        // The outermost frame is the one that was loaded from somewhere.
+        let outermost = run.last().map(|frame| &paths.frames()[*frame as usize]);
+        if let Some(frame) = outermost {
+            put_number(&mut location, 2, self.mapping(frame));
+            put_number(&mut location, 3, frame.address);
+        }
+        for frame in &run {
+            let frame = &paths.frames()[*frame as usize];
+            if frame.function.is_empty() && frame.file.is_empty() && frame.line == 0 && run.len() == 1 {
+                continue;
+            }
+            let mut line = Vec::new();
+            put_number(&mut line, 1, self.function(frame));
+            put_number(&mut line, 2, u64::from(frame.line));
+            put_number(&mut line, 3, u64::from(frame.column));
+            put_bytes(&mut location, 4, &line);
+        }
+        if outermost.is_some_and(|frame| frame.attributes.contains("pprof.location.is_folded")) {
+            put_number(&mut location, 5, 1);
+        }
+        put_bytes(&mut self.symbols, 4, &location);
+        self.run = run;
+        id
+    }
+
+    fn mapping(&mut self, frame: &Frame<'_>) -> u64 {
+        if frame.mapping.is_empty() && frame.build_id.is_empty() {
+            return 0;
+        }
+        let key = (self.string(&frame.mapping), self.string(&frame.build_id));
+        if let Some(id) = self.mappings.get(&key) {
+            return *id;
+        }
+        let id = self.mappings.len() as u64 + 1;
+        self.mappings.insert(key, id);
+        let mut message = Vec::new();
+        put_number(&mut message, 1, id);
+        put_number(&mut message, 5, key.0);
+        put_number(&mut message, 6, key.1);
+        if !frame.function.is_empty() {
+            // Otherwise `pprof` would try to find the binary and name the functions itself.
+            put_number(&mut message, 7, 1);
+        }
+        put_bytes(&mut self.symbols, 3, &message);
+        id
+    }
+
+    fn function(&mut self, frame: &Frame<'_>) -> u64 {
+        let name = self.string(&frame.function);
+        let system_name = if frame.system_name.is_empty() { name } else { self.string(&frame.system_name) };
+        let key = [name, system_name, self.string(&frame.file), u64::from(frame.start_line)];
+        if let Some(id) = self.functions.get(&key) {
+            return *id;
+        }
+        let id = self.functions.len() as u64 + 1;
+        self.functions.insert(key, id);
+        let mut message = Vec::new();
+        put_number(&mut message, 1, id);
+        for (field, number) in (2..).zip(key) {
+            put_number(&mut message, field, number);
+        }
+        put_bytes(&mut self.symbols, 5, &message);
+        id
+    }
+}
+
+/// Encodes all profiles of a set as the sample types of one gzipped pprof profile.
+///
+/// Series labels have no place in pprof and stay out; labels, threads, spans and times of samples are kept.
+pub fn encode(set: &ProfileSet<'_>) -> Vec<u8> {
+    let mut columns: Vec<(String, String)> = Vec::new();
+    let column_of: Vec<usize> = set.profiles.iter().map(|profile| column_of(profile, &mut columns)).collect();
+    let first = set.profiles.first();
+    let header = Header {
+        sample_types: columns.clone(),
+        period_type: first.map_or_else(Default::default, |profile| {
+            (profile.profile_type.period_type.clone(), profile.profile_type.period_unit.clone())
+        }),
+        period: first.map_or(0, |profile| profile.period),
+        time: set.profiles.iter().map(|profile| profile.time).min().unwrap_or(0),
+        duration: set.profiles.iter().map(|profile| profile.duration).max().unwrap_or(0),
+        ..Header::default()
+    };
+
+    // Rows that differ in nothing but the sample type are one sample of pprof.
+    let mut rows: Vec<(Sample, Vec<i64>)> = Vec::new();
+    let mut index: HashMap<(u32, u32, u32, u32, u32, i64), usize> = HashMap::new();
+    for (profile, column) in set.profiles.iter().zip(&column_of) {
+        for sample in &profile.samples {
+            let time = if sample.timed { sample.time } else { 0 };
+            let key = (sample.path, sample.link, sample.thread, sample.labels, sample.attributes, time);
+            let row = *index.entry(key).or_insert_with(|| {
+                rows.push((*sample, vec![0; columns.len()]));
+                rows.len() - 1
+            });
+            let value = &mut rows[row].1[*column];
+            *value = value.saturating_add(sample.value);
+        }
+    }
+    let mut writer = PprofWriter::new(&header, &set.paths);
+    let attribute_sets: Vec<Vec<(String, AttributeLabel)>> =
+        set.attribute_sets.iter().map(|json| attribute_labels(json)).collect();
+    for (sample, values) in &rows {
+        let ids = SampleIds::of(set, sample);
+        writer.sample(sample.path, values, ids.labels(set, sample, &attribute_sets));
+    }
+    writer.finish_gzip()
+}
+
+fn column_of(profile: &Profile<'_>, columns: &mut Vec<(String, String)>) -> usize {
+    let column = (profile.profile_type.sample_type.clone(), profile.profile_type.sample_unit.clone());
+    columns.iter().position(|known| *known == column).unwrap_or_else(|| {
+        columns.push(column);
+        columns.len() - 1
+    })
+}
+
+/// Texts of a sample's ids, which labels borrow.
+struct SampleIds {
+    span_id: Option<String>,
+    trace_id: Option<String>,
+}
+
+impl SampleIds {
+    fn of(set: &ProfileSet<'_>, sample: &Sample) -> Self {
+        let link = set.links.get(sample.link as usize).copied().unwrap_or_default();
+        Self {
+            span_id: (!link.span_id.is_zero()).then(|| link.span_id.to_string()),
+            trace_id: (!link.trace_id.is_zero()).then(|| link.trace_id.to_string()),
+        }
+    }
+
+    fn labels<'l>(
+        &'l self,
+        set: &'l ProfileSet<'_>,
+        sample: &Sample,
+        attribute_sets: &'l [Vec<(String, AttributeLabel)>],
+    ) -> Vec<PprofLabel<'l>> {
+        let mut labels = Vec::new();
+        if let Some(label_set) = set.label_sets.get(sample.labels as usize) {
+            labels.extend(label_set.iter().map(|(name, value)| PprofLabel::Text(name, value)));
+        }
+        labels.extend(self.span_id.as_deref().map(|id| PprofLabel::Text("span_id", id)));
+        labels.extend(self.trace_id.as_deref().map(|id| PprofLabel::Text("trace_id", id)));
+        if let Some(thread) = set.threads.get(sample.thread as usize) {
+            labels.extend(thread.id.map(|id| PprofLabel::Number("thread_id", id, "")));
+            if !thread.name.is_empty() {
+                labels.push(PprofLabel::Text("thread_name", &thread.name));
+            }
+        }
+        if sample.timed {
+            labels.push(PprofLabel::Number("end_timestamp_ns", sample.time, "nanoseconds"));
+        }
+        for (key, label) in attribute_sets.get(sample.attributes as usize).into_iter().flatten() {
+            labels.push(match label {
+                AttributeLabel::Text(text) => PprofLabel::Text(key, text),
+                AttributeLabel::Number(number, unit) => PprofLabel::Number(key, *number, unit),
+            });
+        }
+        labels
+    }
+}
+
+enum AttributeLabel {
+    Text(String),
+    Number(i64, String),
+}
+
+/// Attributes as labels: numbers stay numbers, everything else becomes text.
+fn attribute_labels(json: &str) -> Vec<(String, AttributeLabel)> {
+    let Ok(serde_json::Value::Object(attributes)) = serde_json::from_str(json) else { return Vec::new() };
+    let label = |value: serde_json::Value| match (&value, value.get("value").and_then(|number| number.as_i64())) {
+        (_, Some(number)) => {
+            let unit = value.get("unit").and_then(|unit| unit.as_str()).unwrap_or_default();
+            AttributeLabel::Number(number, unit.to_owned())
+        }
+        (serde_json::Value::String(text), _) => AttributeLabel::Text(text.clone()),
+        (serde_json::Value::Number(number), _) if number.is_i64() => {
+            AttributeLabel::Number(number.as_i64().unwrap_or_default(), String::new())
+        }
+        _ => AttributeLabel::Text(value.to_string()),
+    };
+    attributes.into_iter().map(|(key, value)| (key, label(value))).collect()
+}

@@ -1,0 +1,257 @@
+//! Mappings, functions and locations of a profile, resolved to frames.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+use hashbrown::HashMap;
+use hotspan_model::attribute::write_json_string;
+use hotspan_model::call_path::FrameIndex;
+use hotspan_model::{Frame, FrameKind, PathTable};
+
+use super::FORMAT;
+use super::outline::{Index, Outline};
+use crate::file_error::{FileError, Result};
+use crate::protobuf::Fields;
+
+/// The frames of every location.
+#[derive(Debug, Default)]
+pub(super) struct Symbols {
+    /// Frames of all locations, each location's from the innermost inlined callee to its outermost caller.
+    frames: Vec<FrameIndex>,
+    locations: IdTable<(u32, u32)>,
+}
+
+/// Rows by id. Writers number from 1 upwards, and then this is an array; nothing obliges them to.
+#[derive(Debug)]
+struct IdTable<T> {
+    dense: Vec<Option<T>>,
+    sparse: HashMap<u64, T>,
+}
+
+impl<T> Default for IdTable<T> {
+    fn default() -> Self {
+        Self { dense: Vec::new(), sparse: HashMap::new() }
+    }
+}
+
+impl<T> IdTable<T> {
+    fn with_expected(rows: usize) -> Self {
+        Self { dense: (0..rows + 1).map(|_| None).collect(), sparse: HashMap::new() }
+    }
+
+    fn insert(&mut self, id: u64, row: T) {
+        match self.dense.get_mut(id as usize) {
+            Some(slot) => *slot = Some(row),
+            None => {
+                self.sparse.insert(id, row);
+            }
+        }
+    }
+
+    #[inline]
+    fn get(&self, id: u64) -> Option<&T> {
+        match self.dense.get(id as usize) {
+            Some(slot) => slot.as_ref(),
+            None => self.sparse.get(&id),
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Mapping<'a> {
+    start: u64,
+    limit: u64,
+    file_offset: u64,
+    file: &'a str,
+    build_id: &'a str,
+    flags: [bool; 4],
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Function<'a> {
+    name: &'a str,
+    system_name: &'a str,
+    file: &'a str,
+    start_line: i64,
+}
+
+const FLAG_NAMES: [&str; 4] = ["has_functions", "has_filenames", "has_line_numbers", "has_inline_frames"];
+
+impl Symbols {
+    /// Resolves all locations, adding their frames to `paths`. Also gives the mappings as JSON.
+    pub(super) fn resolve<'a>(outline: &Outline<'a>, paths: &mut PathTable<'a>) -> Result<(Self, String)> {
+        let (mappings, json) = read_mappings(outline)?;
+        let functions = read_functions(outline)?;
+        let mut symbols = Self { frames: Vec::new(), locations: IdTable::with_expected(outline.locations.len()) };
+        let mut lines: Vec<(u64, i64, i64)> = Vec::new();
+        for message in &outline.locations {
+            let (mut id, mut mapping_id, mut address, mut folded) = (0, 0, 0, false);
+            lines.clear();
+            let mut fields = Fields::new(FORMAT, message.0, message.1);
+            while let Some(field) = fields.next()? {
+                match field.number {
+                    1 => id = field.unsigned()?,
+                    2 => mapping_id = field.unsigned()?,
+                    3 => address = field.unsigned()?,
+                    4 => lines.push(read_line(field.message()?)?),
+                    5 => folded = field.unsigned()? != 0,
+                    _ => {}
+                }
+            }
+            if id == 0 {
+                return Err(FileError::malformed(FORMAT, message.1, "a location id above 0", 0));
+            }
+            let mapping = mappings.get(mapping_id).copied().unwrap_or_default();
+            let first = symbols.frames.len() as u32;
+            // The first line is the innermost inlined function, the last one its caller.
+            for (depth, (function_id, line, column)) in lines.iter().enumerate() {
+                let function = match functions.get(*function_id) {
+                    Some(function) => *function,
+                    None if *function_id == 0 => Function::default(),
+                    None => {
+                        let expected = "the id of a function in the profile";
+                        return Err(FileError::malformed(FORMAT, message.1, expected, function_id));
+                    }
+                };
+                let inlined = depth + 1 < lines.len();
+                let mut frame = function.frame(*line, *column, &mapping, inlined, folded);
+                if frame.function.is_empty() {
+                    frame.address = mapping.normalise(address);
+                }
+                symbols.frames.push(paths.frame(frame));
+            }
+            if lines.is_empty() {
+                let mut frame = Function::default().frame(0, 0, &mapping, false, folded);
+                frame.address = mapping.normalise(address);
+                symbols.frames.push(paths.frame(frame));
+            }
+            symbols.locations.insert(id, (first, symbols.frames.len() as u32));
+        }
+        Ok((symbols, json))
+    }
+
+    /// The frames of a location, innermost callee first.
+    #[inline]
+    pub(super) fn frames_of(&self, location: u64) -> Option<&[FrameIndex]> {
+        let (first, end) = self.locations.get(location)?;
+        Some(&self.frames[*first as usize..*end as usize])
+    }
+}
+
+impl Mapping<'_> {
+    /// The address in the binary's own address space, which is the same in every process.
+    fn normalise(&self, address: u64) -> u64 {
+        if self.start != 0 && address >= self.start && (self.limit == 0 || address < self.limit) {
+            (address - self.start).wrapping_add(self.file_offset)
+        } else {
+            address
+        }
+    }
+}
+
+impl<'a> Function<'a> {
+    fn frame(&self, line: i64, column: i64, mapping: &Mapping<'a>, inlined: bool, folded: bool) -> Frame<'a> {
+        let kind = if inlined {
+            FrameKind::Inlined
+        } else if mapping.file.starts_with("[kernel") || mapping.file == "[vmlinux]" {
+            FrameKind::Kernel
+        } else {
+            FrameKind::Unknown
+        };
+        let function = if self.name.is_empty() { self.system_name } else { self.name };
+        let system_name = if self.system_name == function { "" } else { self.system_name };
+        Frame {
+            function: Cow::Borrowed(function),
+            system_name: Cow::Borrowed(system_name),
+            file: Cow::Borrowed(self.file),
+            line: u32::try_from(line).unwrap_or(0),
+            column: u32::try_from(column).unwrap_or(0),
+            start_line: u32::try_from(self.start_line).unwrap_or(0),
+            mapping: Cow::Borrowed(mapping.file),
+            build_id: Cow::Borrowed(mapping.build_id),
+            address: 0,
+            kind,
+            attributes: Cow::Borrowed(if folded { "{\"pprof.location.is_folded\":true}" } else { "" }),
+        }
+    }
+}
+
+fn read_line(mut fields: Fields<'_>) -> Result<(u64, i64, i64)> {
+    let (mut function_id, mut line, mut column) = (0, 0, 0);
+    while let Some(field) = fields.next()? {
+        match field.number {
+            1 => function_id = field.unsigned()?,
+            2 => line = field.signed()?,
+            3 => column = field.signed()?,
+            _ => {}
+        }
+    }
+    Ok((function_id, line, column))
+}
+
+fn read_functions<'a>(outline: &Outline<'a>) -> Result<IdTable<Function<'a>>> {
+    let mut functions = IdTable::with_expected(outline.functions.len());
+    for (position, message) in outline.functions.iter().enumerate() {
+        let mut id = 0;
+        let mut function = Function::default();
+        let mut fields = Fields::new(FORMAT, message.0, message.1);
+        while let Some(field) = fields.next()? {
+            match field.number {
+                1 => id = field.unsigned()?,
+                2 => function.name = outline.string(Index::of(&field)?)?,
+                3 => function.system_name = outline.string(Index::of(&field)?)?,
+                4 => function.file = outline.string(Index::of(&field)?)?,
+                5 => function.start_line = field.signed()?,
+                _ => {}
+            }
+        }
+        // .NET's profiler leaves all ids at 0 and means the position.
+        functions.insert(if id == 0 { position as u64 + 1 } else { id }, function);
+    }
+    Ok(functions)
+}
+
+fn read_mappings<'a>(outline: &Outline<'a>) -> Result<(IdTable<Mapping<'a>>, String)> {
+    let mut mappings = IdTable::with_expected(outline.mappings.len());
+    let mut json = String::new();
+    for message in &outline.mappings {
+        let mut id = 0;
+        let mut mapping = Mapping::default();
+        let mut fields = Fields::new(FORMAT, message.0, message.1);
+        while let Some(field) = fields.next()? {
+            match field.number {
+                1 => id = field.unsigned()?,
+                2 => mapping.start = field.unsigned()?,
+                3 => mapping.limit = field.unsigned()?,
+                4 => mapping.file_offset = field.unsigned()?,
+                5 => mapping.file = outline.string(Index::of(&field)?)?,
+                6 => mapping.build_id = outline.string(Index::of(&field)?)?,
+                number @ 7..=10 => mapping.flags[number as usize - 7] = field.unsigned()? != 0,
+                _ => {}
+            }
+        }
+        json.push_str(if json.is_empty() { "[" } else { "," });
+        write_mapping(&mapping, &mut json);
+        mappings.insert(id, mapping);
+    }
+    if !json.is_empty() {
+        json.push(']');
+    }
+    Ok((mappings, json))
+}
+
+fn write_mapping(mapping: &Mapping<'_>, json: &mut String) {
+    let Mapping { start, limit, file_offset, .. } = mapping;
+    // Writing into a String can't fail.
+    let _ = write!(json, "{{\"memory_start\":{start},\"memory_limit\":{limit},\"file_offset\":{file_offset}");
+    json.push_str(",\"filename\":");
+    write_json_string(mapping.file, json);
+    json.push_str(",\"build_id\":");
+    write_json_string(mapping.build_id, json);
+    for (flag, name) in mapping.flags.iter().zip(FLAG_NAMES) {
+        if *flag {
+            let _ = write!(json, ",\"{name}\":true");
+        }
+    }
+    json.push('}');
+}

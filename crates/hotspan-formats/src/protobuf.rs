@@ -1,0 +1,226 @@
+//! The protobuf wire format, read without copying and written without a schema.
+//!
+//! Generated types would cost an allocation for each message; a sample has a dozen. Fields of a wire type that
+//! the caller does not expect are errors, unknown field numbers are skipped, as the format demands.
+
+use crate::file_error::{FileError, Result};
+
+/// A walk over the fields of one message.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Fields<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    /// Where `bytes` starts in the file, so that errors name a place that a person can look at.
+    base: usize,
+    format: &'static str,
+}
+
+/// What a field holds.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Content<'a> {
+    Varint(u64),
+    Fixed64(#[allow(dead_code, reason = "only skipped by the formats at hand")] u64),
+    Bytes(&'a [u8]),
+    Fixed32(#[allow(dead_code, reason = "only skipped by the formats at hand")] u32),
+}
+
+/// One field, and where its content starts.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Field<'a> {
+    pub(crate) number: u64,
+    pub(crate) content: Content<'a>,
+    pub(crate) offset: usize,
+    format: &'static str,
+}
+
+impl<'a> Fields<'a> {
+    pub(crate) fn new(format: &'static str, bytes: &'a [u8], base: usize) -> Self {
+        Self { bytes, at: 0, base, format }
+    }
+
+    /// The next field, or none at the end of the message.
+    #[inline]
+    pub(crate) fn next(&mut self) -> Result<Option<Field<'a>>> {
+        if self.at >= self.bytes.len() {
+            return Ok(None);
+        }
+        let tag_at = self.at;
+        let tag = self.varint()?;
+        let offset = self.base + self.at;
+        let content = match tag & 7 {
+            0 => Content::Varint(self.varint()?),
+            1 => Content::Fixed64(u64::from_le_bytes(self.array()?)),
+            2 => {
+                let length = self.varint()?;
+                let rest = self.bytes.len() - self.at;
+                if length > rest as u64 {
+                    let expected = format!("{length} bytes of field {}", tag >> 3);
+                    return Err(FileError::truncated(self.format, self.base + self.bytes.len(), expected));
+                }
+                let start = self.at;
+                self.at += length as usize;
+                let field = Field {
+                    number: tag >> 3,
+                    content: Content::Bytes(&self.bytes[start..self.at]),
+                    offset: self.base + start,
+                    format: self.format,
+                };
+                return Ok(Some(field));
+            }
+            5 => Content::Fixed32(u32::from_le_bytes(self.array()?)),
+            other => {
+                let found = format!("wire type {other}");
+                return Err(FileError::malformed(self.format, self.base + tag_at, "a protobuf field", found));
+            }
+        };
+        Ok(Some(Field { number: tag >> 3, content, offset, format: self.format }))
+    }
+
+    /// How far the walk has come inside its message.
+    #[inline]
+    pub(crate) fn position(&self) -> usize {
+        self.at
+    }
+
+    #[inline]
+    fn varint(&mut self) -> Result<u64> {
+        read_varint(self.format, self.bytes, &mut self.at, self.base)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
+        match self.bytes[self.at..].first_chunk::<N>() {
+            Some(chunk) => {
+                self.at += N;
+                Ok(*chunk)
+            }
+            None => Err(FileError::truncated(self.format, self.base + self.bytes.len(), format!("{N} bytes"))),
+        }
+    }
+}
+
+impl<'a> Field<'a> {
+    /// The content as a message or raw bytes.
+    #[inline]
+    pub(crate) fn bytes(&self) -> Result<&'a [u8]> {
+        match self.content {
+            Content::Bytes(bytes) => Ok(bytes),
+            _ => Err(self.wrong_type("bytes")),
+        }
+    }
+
+    /// The content as a walk over a nested message.
+    #[inline]
+    pub(crate) fn message(&self) -> Result<Fields<'a>> {
+        Ok(Fields::new(self.format, self.bytes()?, self.offset))
+    }
+
+    /// The content as text.
+    pub(crate) fn text(&self) -> Result<&'a str> {
+        std::str::from_utf8(self.bytes()?).map_err(|wrong| {
+            let at = self.offset + wrong.valid_up_to();
+            FileError::malformed(self.format, at, "UTF-8 text", "bytes that are not UTF-8")
+        })
+    }
+
+    /// The content as an unsigned number.
+    #[inline]
+    pub(crate) fn unsigned(&self) -> Result<u64> {
+        match self.content {
+            Content::Varint(value) => Ok(value),
+            _ => Err(self.wrong_type("a varint")),
+        }
+    }
+
+    /// The content as a signed number; protobuf writes `int64` as the same bits.
+    #[inline]
+    pub(crate) fn signed(&self) -> Result<i64> {
+        self.unsigned().map(|value| value as i64)
+    }
+
+    /// Appends the numbers of a repeated field, packed or not.
+    #[inline]
+    pub(crate) fn append_numbers(&self, numbers: &mut Vec<u64>) -> Result<()> {
+        match self.content {
+            Content::Varint(value) => numbers.push(value),
+            Content::Bytes(packed) => {
+                let mut at = 0;
+                while at < packed.len() {
+                    numbers.push(read_varint(self.format, packed, &mut at, self.offset)?);
+                }
+            }
+            _ => return Err(self.wrong_type("packed varints")),
+        }
+        Ok(())
+    }
+
+    fn wrong_type(&self, expected: &str) -> FileError {
+        let expected = format!("{expected} in field {}", self.number);
+        let found = match self.content {
+            Content::Varint(_) => "a varint",
+            Content::Fixed64(_) => "eight fixed bytes",
+            Content::Bytes(_) => "bytes",
+            Content::Fixed32(_) => "four fixed bytes",
+        };
+        FileError::malformed(self.format, self.offset, expected, found)
+    }
+}
+
+/// Reads a varint at `at`; `base` is where `bytes` starts in the file.
+#[inline]
+pub(crate) fn read_varint(format: &'static str, bytes: &[u8], at: &mut usize, base: usize) -> Result<u64> {
+    // Most numbers are small: one byte, no loop.
+    if let Some(byte) = bytes.get(*at)
+        && *byte < 0x80
+    {
+        *at += 1;
+        return Ok(u64::from(*byte));
+    }
+    let mut value = 0u64;
+    for place in 0..10 {
+        let Some(byte) = bytes.get(*at + place) else {
+            return Err(FileError::truncated(format, base + bytes.len(), "the rest of a varint"));
+        };
+        value |= u64::from(byte & 0x7f) << (7 * place);
+        if *byte < 0x80 {
+            *at += place + 1;
+            return Ok(value);
+        }
+    }
+    Err(FileError::malformed(format, base + *at, "a varint of at most 10 bytes", "a longer one"))
+}
+
+/// Appends a varint.
+#[inline]
+pub(crate) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+/// Appends a number field, unless it is zero, which protobuf leaves out.
+pub(crate) fn put_number(out: &mut Vec<u8>, field: u64, value: u64) {
+    if value != 0 {
+        put_varint(out, field << 3);
+        put_varint(out, value);
+    }
+}
+
+/// Appends a field of bytes, text or a finished message.
+pub(crate) fn put_bytes(out: &mut Vec<u8>, field: u64, bytes: &[u8]) {
+    put_varint(out, field << 3 | 2);
+    put_varint(out, bytes.len() as u64);
+    out.extend_from_slice(bytes);
+}
+
+/// Appends packed numbers, unless there are none. `scratch` is overwritten.
+pub(crate) fn put_packed(out: &mut Vec<u8>, scratch: &mut Vec<u8>, field: u64, numbers: impl IntoIterator<Item = u64>) {
+    scratch.clear();
+    for number in numbers {
+        put_varint(scratch, number);
+    }
+    if !scratch.is_empty() {
+        put_bytes(out, field, scratch);
+    }
+}

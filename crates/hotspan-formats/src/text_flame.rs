@@ -1,0 +1,166 @@
+//! A flame graph for terminals: functions indented by depth, bars, percentages, the hottest paths marked.
+
+use hashbrown::HashSet;
+use hotspan_model::FlameTree;
+
+use crate::value_text::{percent, value_text};
+
+/// How to draw.
+#[derive(Debug, Clone)]
+pub struct TextFlameOptions {
+    /// Columns of the terminal.
+    pub width: usize,
+    /// Whether to colour with ANSI escapes.
+    pub colour: bool,
+    /// Lines at most; the rest is summed up in the last one.
+    pub max_lines: usize,
+    /// Functions below this share of the whole are left out, and said to be.
+    pub min_percent: f64,
+    /// Unit of the values.
+    pub unit: String,
+}
+
+impl Default for TextFlameOptions {
+    fn default() -> Self {
+        Self { width: 100, colour: false, max_lines: 200, min_percent: 0.5, unit: String::from("count") }
+    }
+}
+
+/// How many of the hottest functions have their paths marked.
+const MARKED_PATHS: usize = 3;
+/// Deeper callees are drawn at this indent: the names matter more than the staircase.
+const MOST_INDENT: usize = 40;
+
+/// Draws a tree.
+pub fn text_flame(tree: &FlameTree, options: &TextFlameOptions) -> String {
+    let total = tree.total();
+    let mut out = format!("total {}\n", value_text(total, &options.unit));
+    if tree.is_empty() || total == 0 {
+        return out;
+    }
+    let (hot_path, hot_leaf) = hottest(tree);
+    let mut children: Vec<Vec<usize>> = vec![Vec::new(); tree.nodes().len()];
+    for (index, node) in tree.nodes().iter().enumerate().skip(1) {
+        children[node.parent].push(index);
+    }
+    for siblings in &mut children {
+        siblings.sort_by_key(|index| std::cmp::Reverse(tree.nodes()[*index].total.abs()));
+    }
+    let mut left_out = 0usize;
+    let mut lines = 0usize;
+    let mut stack: Vec<(usize, usize)> = children[0].iter().rev().map(|child| (*child, 0)).collect();
+    while let Some((index, depth)) = stack.pop() {
+        let node = &tree.nodes()[index];
+        let share = percent(node.total, total);
+        if share.abs() < options.min_percent || lines >= options.max_lines {
+            left_out += 1;
+            continue;
+        }
+        lines += 1;
+        let mark = match (hot_leaf.contains(&index), hot_path.contains(&index)) {
+            (true, _) => '*',
+            (false, true) => '>',
+            _ => ' ',
+        };
+        let value = value_text(node.total, &options.unit);
+        draw_line(&mut out, options, Line { depth, mark, share, value: &value, name: tree.name(node.name) });
+        stack.extend(children[index].iter().rev().map(|child| (*child, depth + 1)));
+    }
+    if left_out > 0 {
+        out.push_str(&format!("  … {left_out} smaller call paths not shown\n"));
+    }
+    out
+}
+
+struct Line<'l> {
+    depth: usize,
+    mark: char,
+    share: f64,
+    value: &'l str,
+    name: &'l str,
+}
+
+fn draw_line(out: &mut String, options: &TextFlameOptions, line: Line<'_>) {
+    let Line { depth, mark, share, value, name } = line;
+    // Mark, percentage and value take 22 columns; a fifth of the rest is for bars.
+    let free = options.width.saturating_sub(22).max(20);
+    let bar_width = (free / 5).clamp(4, 40);
+    let name_width = free - bar_width;
+    let indent = (depth * 2).min(MOST_INDENT).min(name_width.saturating_sub(12));
+    let (start, end) = match (options.colour, mark) {
+        (false, _) => ("", ""),
+        (true, '*') => ("\x1b[1;31m", "\x1b[0m"),
+        (true, '>') => ("\x1b[33m", "\x1b[0m"),
+        (true, _) => ("\x1b[2m", "\x1b[0m"),
+    };
+    out.push_str(&format!("{start}{mark} {share:>6.2}% {value:>10} {} ", bar(share, bar_width)));
+    out.extend(std::iter::repeat_n(' ', indent));
+    out.push_str(&shortened(name, name_width - indent));
+    out.push_str(end);
+    out.push('\n');
+}
+
+/// A bar with steps of an eighth of a column.
+fn bar(share: f64, width: usize) -> String {
+    const EIGHTHS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
+    let eighths = (share.abs().min(100.0) / 100.0 * (width * 8) as f64).round() as usize;
+    let mut bar = "█".repeat(eighths / 8);
+    if eighths % 8 > 0 {
+        bar.push(EIGHTHS[eighths % 8]);
+    }
+    let drawn = bar.chars().count();
+    bar.extend(std::iter::repeat_n(' ', width.saturating_sub(drawn)));
+    bar
+}
+
+/// A name that fits. The end of a qualified name tells more than its start. Control characters can't get out:
+/// a name may hold escape sequences.
+fn shortened(name: &str, width: usize) -> String {
+    let clean: Vec<char> = name.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
+    if clean.len() <= width {
+        return clean.into_iter().collect();
+    }
+    std::iter::once('…').chain(clean[clean.len() + 1 - width.max(1)..].iter().copied()).collect()
+}
+
+/// The nodes on the way to the functions with the largest self values, and those functions' nodes themselves.
+fn hottest(tree: &FlameTree) -> (HashSet<usize>, HashSet<usize>) {
+    let mut by_self: Vec<usize> = (1..tree.nodes().len()).collect();
+    let count = MARKED_PATHS.min(by_self.len());
+    if count < by_self.len() {
+        by_self.select_nth_unstable_by_key(count, |index| std::cmp::Reverse(tree.nodes()[*index].self_value));
+    }
+    let (mut path, mut leaf) = (HashSet::new(), HashSet::new());
+    for index in by_self.into_iter().take(count).filter(|index| tree.nodes()[*index].self_value > 0) {
+        leaf.insert(index);
+        let mut at = tree.nodes()[index].parent;
+        while at != FlameTree::ROOT {
+            path.insert(at);
+            at = tree.nodes()[at].parent;
+        }
+    }
+    (path, leaf)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Scenario: a tree with one hot path, drawn on a narrow terminal.
+    /// Guarantee: the heaviest comes first, hot path and function are marked, no line is wider than asked.
+    #[test]
+    fn hot_path_is_marked() {
+        let mut tree = FlameTree::default();
+        tree.add_stack(["main", "serve", "parse"], 90);
+        tree.add_stack(["main", "serve", "write"], 8);
+        tree.add_stack(["main", "a::very::long::name::that::does::not::fit::into::sixty::columns\u{1b}[31m"], 2);
+        let options = TextFlameOptions { width: 60, ..TextFlameOptions::default() };
+        let text = text_flame(&tree, &options);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[0], "total 100");
+        assert!(lines[1].starts_with("> 100.00%") && lines[1].ends_with("main"), "{text}");
+        assert!(lines[3].starts_with("*  90.00%") && lines[3].ends_with("    parse"), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 60), "{text}");
+        assert!(!text.contains('\u{1b}'));
+    }
+}

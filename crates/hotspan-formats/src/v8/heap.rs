@@ -1,0 +1,153 @@
+//! `.heapprofile`: a tree of call frames with the bytes that each allocated and that were still alive.
+
+use std::borrow::Cow;
+
+use hashbrown::HashMap;
+use hotspan_model::call_path::{NO_PATH, NodeIndex};
+use hotspan_model::profile::ProfileContext;
+use hotspan_model::{Profile, ProfileSet, ProfileType, Sample};
+
+use super::frames::{ROOT, read_call_frame};
+use crate::decode_options::DecodeOptions;
+use crate::file_error::{FileError, Result};
+use crate::json_scan::{Token, Tokens};
+use crate::set_builder::SetBuilder;
+
+const FORMAT: &str = "heapprofile";
+
+/// A node of the tree; parents stand before their children.
+#[derive(Debug, Default)]
+struct Node<'a> {
+    parent: usize,
+    id: u64,
+    frame: hotspan_model::Frame<'a>,
+    bytes: i64,
+}
+
+/// One sampled allocation: its size, its node, and its place in the order of allocations.
+type Allocation = (i64, u64, u64);
+
+/// Reads a sampling heap profile: bytes in use, allocation by allocation where the file lists them.
+pub fn decode<'a>(bytes: &'a [u8], options: &DecodeOptions) -> Result<ProfileSet<'a>> {
+    let (nodes, allocations) = read(bytes, options)?;
+    let mut builder = SetBuilder::default();
+    let mut paths: Vec<(NodeIndex, usize)> = Vec::with_capacity(nodes.len());
+    for (index, node) in nodes.iter().enumerate() {
+        let (parent, depth) = if index == 0 { (NO_PATH, 0) } else { paths[node.parent] };
+        let path = if node.frame.function == ROOT && index == 0 {
+            NO_PATH
+        } else if depth > options.limits.max_stack_depth {
+            builder.set.cut_frames += 1;
+            parent
+        } else {
+            let frame = builder.set.paths.frame(node.frame.clone());
+            builder.set.paths.child(parent, frame)
+        };
+        paths.push((path, depth + 1));
+    }
+    let (labels, link) = options.series();
+    let link = builder.link(link);
+    let (time, duration) = options.time_range(0, 0);
+    let plain = Sample { path: NO_PATH, value: 0, time, timed: false, link, thread: 0, labels: 0, attributes: 0 };
+    let mut samples = Vec::new();
+    if allocations.is_empty() {
+        let used = nodes.iter().zip(&paths).filter(|(node, _)| node.bytes > 0);
+        samples.extend(used.map(|(node, (path, _))| Sample { path: *path, value: node.bytes, ..plain }));
+    } else {
+        let by_id: HashMap<u64, NodeIndex> =
+            nodes.iter().zip(&paths).map(|(node, (path, _))| (node.id, *path)).collect();
+        for (size, node, ordinal) in allocations {
+            // V8 lists samples of nodes that it has already thrown away: their bytes count, without a stack.
+            let path = by_id.get(&node).copied().unwrap_or(NO_PATH);
+            // The order of allocations is all the time that V8 records.
+            let attributes = builder.attributes(format!("{{\"v8.ordinal\":{ordinal}}}"));
+            samples.push(Sample { path, value: size, attributes, ..plain });
+        }
+    }
+    builder.set.profiles.push(Profile {
+        id: None,
+        profile_type: ProfileType::from_parts(["memory", "inuse_space", "bytes", "space", "bytes"]),
+        labels,
+        time,
+        duration,
+        period: 0,
+        context: ProfileContext { source: Cow::Borrowed(FORMAT), ..ProfileContext::default() },
+        samples,
+    });
+    Ok(builder.set)
+}
+
+fn read<'a>(bytes: &'a [u8], options: &DecodeOptions) -> Result<(Vec<Node<'a>>, Vec<Allocation>)> {
+    let mut tokens = Tokens::new(FORMAT, bytes);
+    let (mut nodes, mut allocations) = (Vec::new(), Vec::new());
+    tokens.expect(&Token::ObjectStart, "an object")?;
+    while let Token::Key(key) = tokens.require()? {
+        let value = tokens.require()?;
+        match (key.as_ref(), value) {
+            ("head", Token::ObjectStart) => nodes = read_tree(&mut tokens, options)?,
+            ("samples", Token::ArrayStart) => {
+                while tokens.require()? == Token::ObjectStart {
+                    if allocations.len() == options.max_samples() {
+                        let most = allocations.len() as u64;
+                        return Err(FileError::too_large(FORMAT, tokens.offset(), "samples", most));
+                    }
+                    allocations.push(read_allocation(&mut tokens)?);
+                }
+            }
+            (_, other) => tokens.skip(&other)?,
+        }
+    }
+    if tokens.next()?.is_some() || nodes.is_empty() {
+        return Err(FileError::malformed(FORMAT, bytes.len(), "an object with a tree called head", "none"));
+    }
+    Ok((nodes, allocations))
+}
+
+/// Reads the tree after its opening bracket, without recursion: it nests as deep as stacks do.
+fn read_tree<'a>(tokens: &mut Tokens<'a>, options: &DecodeOptions) -> Result<Vec<Node<'a>>> {
+    let mut nodes = vec![Node::default()];
+    let mut open = vec![0];
+    while let Some(current) = open.last().copied() {
+        let offset = tokens.offset();
+        match tokens.require()? {
+            Token::Key(key) => {
+                let value = tokens.require()?;
+                match (key.as_ref(), value) {
+                    ("callFrame", Token::ObjectStart) => nodes[current].frame = read_call_frame(tokens)?,
+                    ("selfSize", Token::Number(size)) => nodes[current].bytes = size as i64,
+                    ("id", Token::Number(id)) => nodes[current].id = id as u64,
+                    // Its elements come as object starts, and its end as an array end.
+                    ("children", Token::ArrayStart) => {}
+                    (_, other) => tokens.skip(&other)?,
+                }
+            }
+            Token::ObjectStart => {
+                if nodes.len() == options.max_symbols() {
+                    return Err(FileError::too_large(FORMAT, offset, "nodes", nodes.len() as u64));
+                }
+                open.push(nodes.len());
+                nodes.push(Node { parent: current, ..Node::default() });
+            }
+            Token::ObjectEnd => {
+                open.pop();
+            }
+            Token::ArrayEnd => {}
+            other => return Err(FileError::malformed(FORMAT, offset, "a node of the tree", format!("{other:?}"))),
+        }
+    }
+    Ok(nodes)
+}
+
+fn read_allocation(tokens: &mut Tokens<'_>) -> Result<Allocation> {
+    let mut allocation = (0, 0, 0);
+    while let Token::Key(key) = tokens.require()? {
+        let value = tokens.require()?;
+        match (key.as_ref(), value) {
+            ("size", Token::Number(size)) => allocation.0 = size as i64,
+            ("nodeId", Token::Number(node)) => allocation.1 = node as u64,
+            ("ordinal", Token::Number(ordinal)) => allocation.2 = ordinal as u64,
+            (_, other) => tokens.skip(&other)?,
+        }
+    }
+    Ok(allocation)
+}

@@ -1,0 +1,5 @@
+//! Profile formats against files that real tools wrote (see `fixtures/README.md`), and against each other.
+
+mod pprof;
+mod scripts;
+mod support;
