@@ -1,0 +1,120 @@
+//! The state behind every request: settings, and the store once it is open.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Instant;
+
+use hotspan_lake::compaction::{CompactionCounters, Compactor};
+use hotspan_lake::{Ingest, Lake};
+use hotspan_query::Engine;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::listeners::BoundListener;
+use crate::metrics::Metrics;
+use crate::settings::Settings;
+
+/// A server, from before its store is open until after it is closed.
+#[derive(Debug)]
+pub struct App {
+    pub(crate) settings: Settings,
+    pub(crate) metrics: Metrics,
+    pub(crate) started: Instant,
+    listeners: OnceLock<Vec<BoundListener>>,
+    core: OnceLock<Core>,
+    stopping: AtomicBool,
+    background: Mutex<Option<Background>>,
+}
+
+/// What needs the store.
+#[derive(Debug, Clone)]
+pub(crate) struct Core {
+    pub(crate) engine: Engine,
+    pub(crate) ingest: Ingest,
+    pub(crate) compaction: Arc<CompactionCounters>,
+}
+
+#[derive(Debug)]
+struct Background {
+    compactor: JoinHandle<()>,
+    stop: CancellationToken,
+    lake: Arc<Lake>,
+}
+
+/// Why the store can't be used just now. Senders retry on both.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum NotServing {
+    /// The store is being opened.
+    #[error("starting: the store is not open yet; retry in a second")]
+    Starting,
+    /// The server is ending.
+    #[error("stopping: the server is ending; retry in a moment, or elsewhere")]
+    Stopping,
+}
+
+impl App {
+    /// A server whose store is not open yet.
+    pub fn new(settings: Settings) -> Self {
+        Self {
+            settings,
+            metrics: Metrics::default(),
+            started: Instant::now(),
+            listeners: OnceLock::new(),
+            core: OnceLock::new(),
+            stopping: AtomicBool::new(false),
+            background: Mutex::new(None),
+        }
+    }
+
+    pub(crate) fn set_listeners(&self, bound: Vec<BoundListener>) {
+        // Set once, by whoever bound them.
+        let _ = self.listeners.set(bound);
+    }
+
+    pub(crate) fn listeners(&self) -> &[BoundListener] {
+        self.listeners.get().map_or(&[], Vec::as_slice)
+    }
+
+    /// Opens the store and starts what runs in the background.
+    pub async fn open(&self) -> anyhow::Result<()> {
+        let lake = Lake::open(&self.settings.store).await?;
+        let (ingest, _committer) = Ingest::start(Arc::clone(&lake), self.settings.ingest.clone());
+        let compactor = Compactor::new(Arc::clone(&lake), self.settings.compaction.clone());
+        let compaction = Arc::clone(compactor.counters());
+        let stop = CancellationToken::new();
+        let background = Background {
+            compactor: tokio::spawn(compactor.run(stop.clone())),
+            stop,
+            lake: Arc::clone(&lake),
+        };
+        *self.background.lock().unwrap_or_else(PoisonError::into_inner) = Some(background);
+        let engine = Engine::new(lake);
+        // Opened once, by `serve`.
+        let _ = self.core.set(Core { engine, ingest, compaction });
+        Ok(())
+    }
+
+    /// The store, if it is open and not closing.
+    pub(crate) fn core(&self) -> Result<&Core, NotServing> {
+        if self.stopping.load(Ordering::Relaxed) {
+            return Err(NotServing::Stopping);
+        }
+        self.core.get().ok_or(NotServing::Starting)
+    }
+
+    /// From here on, new requests are told to retry; those under way go on.
+    pub(crate) fn begin_stop(&self) {
+        self.stopping.store(true, Ordering::Relaxed);
+    }
+
+    /// Ends what runs in the background and closes the store.
+    pub(crate) async fn close(&self) {
+        let background = self.background.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(background) = background {
+            background.stop.cancel();
+            // A job that is cut off has changed nothing: its outputs are not in the catalog.
+            let _ = background.compactor.await;
+            background.lake.catalog().close().await;
+        }
+    }
+}

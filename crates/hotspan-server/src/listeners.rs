@@ -1,0 +1,207 @@
+//! Listeners: which ports are open, and what each of them serves.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::net::SocketAddr;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use anyhow::Context;
+use axum::Router;
+use axum::body::Body;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto;
+use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::service::TowerToHyperService;
+use tokio::net::{TcpListener, TcpStream};
+use tokio_util::sync::CancellationToken;
+use tower::ServiceExt;
+use tracing::{debug, warn};
+
+use crate::app::App;
+use crate::settings::Settings;
+
+/// Where to listen: an address, or nowhere.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Address {
+    /// A host and a port; port 0 takes a free one.
+    At(String),
+    /// Do not listen.
+    Off,
+}
+
+impl Address {
+    /// A port of this machine that other machines can't reach.
+    pub fn local(port: u16) -> Self {
+        Self::At(format!("127.0.0.1:{port}"))
+    }
+}
+
+impl FromStr for Address {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "off" {
+            return Ok(Self::Off);
+        }
+        let wrong = || format!("{text:?} is not an address; use host:port such as 127.0.0.1:4040, :4040, or off");
+        let (host, port) = text.rsplit_once(':').ok_or_else(wrong)?;
+        port.parse::<u16>().map_err(|_| wrong())?;
+        // As in most servers, a bare port listens on every interface.
+        Ok(Self::At(if host.is_empty() { format!("0.0.0.0:{port}") } else { text.to_owned() }))
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::At(address) => out.write_str(address),
+            Self::Off => out.write_str("off"),
+        }
+    }
+}
+
+/// What a listener serves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// Everything.
+    Http,
+    /// OTLP over gRPC.
+    OtlpGrpc,
+    /// OTLP over HTTP.
+    OtlpHttp,
+    /// Tempo's API.
+    Tempo,
+}
+
+impl Role {
+    /// The name under which its address is printed.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::OtlpGrpc => "otlp-grpc",
+            Self::OtlpHttp => "otlp-http",
+            Self::Tempo => "tempo",
+        }
+    }
+
+    fn router(self, app: Arc<App>) -> Router {
+        match self {
+            Self::Http => crate::api::everything(app),
+            Self::OtlpGrpc => crate::receive::otlp_grpc_routes().with_state(app),
+            Self::OtlpHttp => crate::receive::otlp_http_routes().with_state(app),
+            Self::Tempo => crate::api::tempo_routes().merge(crate::api::health_routes()).with_state(app),
+        }
+    }
+}
+
+/// A listener and the address it got.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BoundListener {
+    /// What it serves.
+    pub role: Role,
+    /// Where.
+    pub address: SocketAddr,
+}
+
+/// All listeners of a server.
+#[derive(Debug)]
+pub struct Listeners {
+    bound: Vec<BoundListener>,
+    sockets: Vec<(Role, TcpListener)>,
+    grace: std::time::Duration,
+}
+
+impl Listeners {
+    /// Opens all ports, or says which one can't be had.
+    pub async fn bind(settings: &Settings) -> anyhow::Result<Self> {
+        let wanted = [
+            (Role::Http, &settings.http),
+            (Role::OtlpGrpc, &settings.otlp_grpc),
+            (Role::OtlpHttp, &settings.otlp_http),
+            (Role::Tempo, &settings.tempo),
+        ];
+        let mut listeners = Self { bound: Vec::new(), sockets: Vec::new(), grace: settings.shutdown_grace };
+        for (role, address) in wanted {
+            let Address::At(address) = address else { continue };
+            let name = role.name();
+            let socket = TcpListener::bind(address).await.with_context(|| {
+                format!("cannot listen on {address}; choose another address with --{name} ADDR, or --{name} off")
+            })?;
+            listeners.bound.push(BoundListener { role, address: socket.local_addr()? });
+            listeners.sockets.push((role, socket));
+        }
+        Ok(listeners)
+    }
+
+    /// The addresses in use.
+    pub fn bound(&self) -> &[BoundListener] {
+        &self.bound
+    }
+
+    /// Serves until `stop`, then lets the requests that are under way finish.
+    pub(crate) async fn serve(self, app: Arc<App>, stop: CancellationToken) -> anyhow::Result<()> {
+        let mut tasks = tokio::task::JoinSet::new();
+        for (role, socket) in self.sockets {
+            let router = role.router(Arc::clone(&app));
+            tasks.spawn(serve_socket(socket, router, stop.clone(), self.grace));
+        }
+        while let Some(finished) = tasks.join_next().await {
+            finished?;
+        }
+        Ok(())
+    }
+}
+
+async fn serve_socket(socket: TcpListener, router: Router, stop: CancellationToken, grace: std::time::Duration) {
+    let graceful = GracefulShutdown::new();
+    loop {
+        let accepted = tokio::select! {
+            () = stop.cancelled() => break,
+            accepted = socket.accept() => accepted,
+        };
+        match accepted {
+            Ok((stream, peer)) => {
+                let connection = serve_connection(stream, router.clone(), &graceful);
+                tokio::spawn(async move {
+                    if let Err(error) = connection.await {
+                        debug!(%peer, %error, "connection ended");
+                    }
+                });
+            }
+            Err(error) => {
+                // Out of file descriptors, mostly: wait for some to come free instead of spinning.
+                warn!(%error, "cannot accept a connection");
+                tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+            }
+        }
+    }
+    // New connections are refused from here on.
+    drop(socket);
+    if tokio::time::timeout(grace, graceful.shutdown()).await.is_err() {
+        warn!("some requests did not finish in time and were cut off");
+    }
+}
+
+/// One connection, HTTP/1.1 or HTTP/2 without TLS, whichever the client speaks.
+fn serve_connection(
+    stream: TcpStream,
+    router: Router,
+    graceful: &GracefulShutdown,
+) -> impl Future<Output = Result<(), Box<dyn std::error::Error + Send + Sync>>> + use<> {
+    // Answers are small and awaited: do not hold them back to fill a packet.
+    let _ = stream.set_nodelay(true);
+    let service = router.map_request(|request: http::Request<hyper::body::Incoming>| request.map(Body::new));
+    let service = service.map_err(|never: Infallible| match never {});
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    builder
+        .http2()
+        // gRPC senders push megabytes at a time: the defaults would make them wait for window updates.
+        .initial_connection_window_size(4 << 20)
+        .initial_stream_window_size(1 << 20)
+        .max_concurrent_streams(1024)
+        .max_header_list_size(64 << 10);
+    builder.http1().max_buf_size(64 << 10);
+    let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), TowerToHyperService::new(service));
+    graceful.watch(connection.into_owned())
+}

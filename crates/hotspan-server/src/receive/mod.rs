@@ -1,0 +1,22 @@
+//! Receiving: from a request to acknowledged rows, and the answer that its protocol wants.
+
+mod otlp;
+mod refusal;
+
+pub(crate) use otlp::{otlp_grpc_routes, otlp_http_routes};
+pub(crate) use refusal::Refusal;
+
+use hotspan_model::TenantId;
+use http::HeaderMap;
+
+use crate::app::App;
+
+/// Who sends: the header when multi-tenancy is on, the one tenant otherwise.
+pub(crate) fn tenant_of(app: &App, headers: &HeaderMap) -> Result<TenantId, Refusal> {
+    if !app.settings.multi_tenancy {
+        return Ok(TenantId::anonymous());
+    }
+    let header = headers.get("x-scope-orgid").ok_or(Refusal::NoTenant)?;
+    let name = header.to_str().map_err(|_| Refusal::Invalid("X-Scope-OrgID is not text".to_owned()))?;
+    name.parse().map_err(|error| Refusal::Invalid(format!("X-Scope-OrgID: {error}")))
+}

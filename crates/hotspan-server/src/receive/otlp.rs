@@ -1,0 +1,187 @@
+//! OTLP: traces and profiles, over gRPC and HTTP.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::response::{IntoResponse, Response};
+use axum::routing::post;
+use bytes::Bytes;
+use hotspan_formats::otlp::{
+    Format, Outcome, Status, TraceSink, decode_profiles, decode_traces, profiles_response, trace_response,
+};
+use hotspan_lake::catalog::now_nanos;
+use hotspan_lake::rows::{Rows, SpanRows};
+use hotspan_model::{Resource, Scope, Span};
+use http::{HeaderValue, header};
+
+use super::{Refusal, tenant_of};
+use crate::app::App;
+use crate::rpc::{Call, Codec, Protocol, framed_error};
+
+/// Which of OTLP's signals a request carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Signal {
+    Traces,
+    Profiles,
+}
+
+impl Signal {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Traces => "traces",
+            Self::Profiles => "profiles",
+        }
+    }
+}
+
+/// Memory that a request takes while it is worked on, as a multiple of its compressed size.
+const ROOM_FACTOR: usize = 6;
+
+/// OTLP over gRPC.
+pub(crate) fn otlp_grpc_routes() -> Router<Arc<App>> {
+    Router::new()
+        .route("/opentelemetry.proto.collector.trace.v1.TraceService/Export", post(export_traces))
+        .route("/opentelemetry.proto.collector.profiles.v1development.ProfilesService/Export", post(export_profiles))
+}
+
+/// OTLP over HTTP, also under the paths that a collector makes of an endpoint which has a path already.
+pub(crate) fn otlp_http_routes() -> Router<Arc<App>> {
+    let mut routes = Router::new().route("/v1/traces", post(export_traces)).route("/v1/traces/v1/traces", post(export_traces));
+    for prefix in ["", "/v1/profiles", "/v1development/profiles"] {
+        for path in ["/v1/profiles", "/v1development/profiles"] {
+            routes = routes.route(&format!("{prefix}{path}"), post(export_profiles));
+        }
+    }
+    routes
+}
+
+async fn export_traces(State(app): State<Arc<App>>, request: Request) -> Response {
+    export(app, request, Signal::Traces).await
+}
+
+async fn export_profiles(State(app): State<Arc<App>>, request: Request) -> Response {
+    export(app, request, Signal::Profiles).await
+}
+
+async fn export(app: Arc<App>, request: Request, signal: Signal) -> Response {
+    let max_bytes = app.settings.limits.max_bytes;
+    let call = match Call::read(request, max_bytes).await {
+        Ok(call) => call,
+        Err((error, protocol, codec)) => return refuse(&app, signal, protocol, codec, &error.into()),
+    };
+    match store(&app, &call, signal).await {
+        Ok(outcome) => {
+            app.metrics.received(signal.name(), outcome.accepted, outcome.rejected);
+            let format = format_of(call.codec);
+            call.answer(match signal {
+                Signal::Traces => trace_response(&outcome, format),
+                Signal::Profiles => profiles_response(&outcome, format),
+            })
+        }
+        Err(refusal) => refuse(&app, signal, call.protocol, call.codec, &refusal),
+    }
+}
+
+/// Takes a request in: room first, then unpacking and decoding off the reactor, then the commit.
+async fn store(app: &Arc<App>, call: &Call, signal: Signal) -> Result<Outcome, Refusal> {
+    let core = app.core()?;
+    let tenant = tenant_of(app, &call.headers)?;
+    let room = call.message.len().saturating_mul(ROOM_FACTOR);
+    let reservation = core.ingest.try_reserve(room).ok_or(Refusal::Overloaded)?;
+    let message = call.unpack(app.settings.limits.max_bytes)?;
+    let (codec, decoding_app, ingest, owner) = (call.codec, Arc::clone(app), core.ingest.clone(), tenant.clone());
+    let decode = move || {
+        let limits = &decoding_app.settings.limits;
+        match signal {
+            Signal::Traces => decode_trace_rows(&message, codec, limits),
+            Signal::Profiles => decode_profile_rows(&message, codec, limits, &ingest, &owner),
+        }
+    };
+    let decoded = tokio::task::spawn_blocking(decode).await;
+    // A decoder never panics; if one did, the sender learns that its request can't be read.
+    let (rows, outcome) = decoded.map_err(|error| Refusal::Invalid(format!("decoding failed: {error}")))??;
+    core.ingest.submit(tenant, rows, reservation).await?;
+    Ok(outcome)
+}
+
+struct SpanSink(SpanRows);
+
+impl TraceSink for SpanSink {
+    fn resource(&mut self, resource: &Resource<'_>) {
+        self.0.resource(resource);
+    }
+
+    fn scope(&mut self, scope: &Scope<'_>) {
+        self.0.scope(scope);
+    }
+
+    fn span(&mut self, span: &Span<'_>) {
+        self.0.push(span);
+    }
+}
+
+fn decode_trace_rows(
+    message: &Bytes,
+    codec: Codec,
+    limits: &hotspan_formats::Limits,
+) -> Result<(Rows, Outcome), Refusal> {
+    let mut sink = SpanSink(SpanRows::default());
+    let outcome = match codec {
+        Codec::Protobuf => decode_traces(message, limits, &mut sink)?,
+        Codec::Json => hotspan_formats::otlp::json::decode_traces(message, limits, &mut sink)?,
+    };
+    Ok((Rows { spans: sink.0, ..Rows::default() }, outcome))
+}
+
+fn decode_profile_rows(
+    message: &Bytes,
+    codec: Codec,
+    limits: &hotspan_formats::Limits,
+    ingest: &hotspan_lake::Ingest,
+    tenant: &hotspan_model::TenantId,
+) -> Result<(Rows, Outcome), Refusal> {
+    let mut rows = Rows::default();
+    let known = ingest.known().of(tenant);
+    let outcome = match codec {
+        Codec::Protobuf => {
+            let (set, outcome, _version) = decode_profiles(message, limits, now_nanos())?;
+            rows.profiles.push(&set, &known);
+            outcome
+        }
+        Codec::Json => {
+            let protobuf = hotspan_formats::otlp::json::profiles_to_protobuf(message, limits)?;
+            let (set, outcome, _version) = decode_profiles(&protobuf, limits, now_nanos())?;
+            rows.profiles.push(&set, &known);
+            outcome
+        }
+    };
+    Ok((rows, outcome))
+}
+
+fn format_of(codec: Codec) -> Format {
+    match codec {
+        Codec::Protobuf => Format::Protobuf,
+        Codec::Json => Format::Json,
+    }
+}
+
+fn refuse(app: &App, signal: Signal, protocol: Protocol, codec: Codec, refusal: &Refusal) -> Response {
+    app.metrics.refused(signal.name(), refusal.reason());
+    let code = refusal.code();
+    let mut status = Status::new(code as i32, refusal.to_string());
+    if let Some(wait) = refusal.retry_after() {
+        status = status.retry_after(wait);
+    }
+    if protocol != Protocol::Unary {
+        let details = status.encode(Format::Protobuf);
+        return framed_error(protocol, code, &refusal.to_string(), Some(&details));
+    }
+    let body = status.encode(format_of(codec));
+    let content_type = HeaderValue::from_static(codec.content_type());
+    let mut response = (refusal.http_status(), [(header::CONTENT_TYPE, content_type)], body).into_response();
+    if let Some(wait) = refusal.retry_after() {
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(wait.as_secs().max(1)));
+    }
+    response
+}

@@ -1,0 +1,113 @@
+//! Why a request is not taken, independent of the protocol that has to say so.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hotspan_formats::DecodeError;
+use hotspan_lake::LakeError;
+
+use crate::app::NotServing;
+use crate::rpc::{CallError, Code};
+
+/// Why a request is not taken.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Refusal {
+    /// The store is not open.
+    #[error(transparent)]
+    NotServing(#[from] NotServing),
+    /// Too much is under way.
+    #[error("the queue is full; retry in {} s", RETRY_WHEN_FULL.as_secs())]
+    Overloaded,
+    /// The disk is full.
+    #[error("no space left on the store's disk; nothing of this request is stored, retry when there is room")]
+    OutOfSpace,
+    /// The store failed in another way that may pass.
+    #[error("the store could not take the data: {0}")]
+    StoreFailed(Arc<LakeError>),
+    /// More bytes than a request may have.
+    #[error("the request has more than {limit} bytes after decompression; send smaller batches")]
+    TooLarge {
+        /// The limit.
+        limit: usize,
+    },
+    /// Bytes that can't be understood.
+    #[error("{0}")]
+    Invalid(String),
+    /// A content type or encoding that is not spoken here.
+    #[error("{0}")]
+    Unsupported(String),
+    /// Multi-tenancy is on and the request names no tenant.
+    #[error("no tenant: send the header X-Scope-OrgID")]
+    NoTenant,
+}
+
+const RETRY_WHEN_FULL: Duration = Duration::from_secs(1);
+const RETRY_WHEN_FAILED: Duration = Duration::from_secs(5);
+
+impl Refusal {
+    /// The gRPC code, which also decides whether senders retry.
+    pub(crate) fn code(&self) -> Code {
+        match self {
+            Self::NotServing(_) | Self::OutOfSpace | Self::StoreFailed(_) => Code::Unavailable,
+            Self::Overloaded | Self::TooLarge { .. } => Code::ResourceExhausted,
+            Self::Invalid(_) => Code::InvalidArgument,
+            Self::Unsupported(_) => Code::Unimplemented,
+            Self::NoTenant => Code::Unauthenticated,
+        }
+    }
+
+    /// The HTTP status, which OTLP senders retry on 429 and 503 only.
+    pub(crate) fn http_status(&self) -> http::StatusCode {
+        match self {
+            Self::TooLarge { .. } => http::StatusCode::PAYLOAD_TOO_LARGE,
+            Self::Unsupported(_) => http::StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            other => other.code().http_status(),
+        }
+    }
+
+    /// When to try again; none if trying again can't help.
+    pub(crate) fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::NotServing(_) | Self::Overloaded => Some(RETRY_WHEN_FULL),
+            Self::OutOfSpace | Self::StoreFailed(_) => Some(RETRY_WHEN_FAILED),
+            _ => None,
+        }
+    }
+
+    /// The label under which it is counted.
+    pub(crate) fn reason(&self) -> &'static str {
+        match self {
+            Self::NotServing(NotServing::Starting) => "starting",
+            Self::NotServing(NotServing::Stopping) => "stopping",
+            Self::Overloaded => "overloaded",
+            Self::OutOfSpace => "out_of_space",
+            Self::StoreFailed(_) => "store_failed",
+            Self::TooLarge { .. } => "too_large",
+            Self::Invalid(_) => "invalid",
+            Self::Unsupported(_) => "unsupported",
+            Self::NoTenant => "no_tenant",
+        }
+    }
+}
+
+impl From<CallError> for Refusal {
+    fn from(error: CallError) -> Self {
+        match error {
+            CallError::TooLarge { limit } => Self::TooLarge { limit },
+            CallError::ContentType(_) | CallError::Encoding(_) => Self::Unsupported(error.to_string()),
+            CallError::Broken(message) => Self::Invalid(message),
+        }
+    }
+}
+
+impl From<DecodeError> for Refusal {
+    fn from(error: DecodeError) -> Self {
+        Self::Invalid(error.to_string())
+    }
+}
+
+impl From<Arc<LakeError>> for Refusal {
+    fn from(error: Arc<LakeError>) -> Self {
+        if error.is_out_of_space() { Self::OutOfSpace } else { Self::StoreFailed(error) }
+    }
+}

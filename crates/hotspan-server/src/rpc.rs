@@ -1,0 +1,302 @@
+//! Unary calls in the protocols that clients of one method use: gRPC, gRPC-Web, Connect and plain HTTP.
+//!
+//! All carry one message in and one out; they differ in framing and in how an error is told. A method is
+//! written once, as bytes in and bytes out, and answers in the protocol it was asked in. A library for gRPC
+//! alone would leave the others to be written again, and would unpack a message before there is room for it.
+
+use axum::body::Body;
+use axum::extract::Request;
+use axum::response::{IntoResponse, Response};
+use base64::Engine as _;
+use bytes::{BufMut, Bytes, BytesMut};
+use futures::stream;
+use hotspan_formats::{DecompressError, Encoding, decompress};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use http_body_util::{BodyExt, LengthLimitError, Limited, StreamBody};
+use hyper::body::Frame;
+
+/// How the message is framed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Protocol {
+    /// `application/grpc`: a frame in, a frame and trailers out.
+    Grpc,
+    /// `application/grpc-web`: the same with the trailers as a last frame.
+    GrpcWeb {
+        /// Whether everything is base64 (`application/grpc-web-text`).
+        text: bool,
+    },
+    /// The bare message as body.
+    Unary,
+}
+
+/// Whether a message is protobuf or JSON.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Codec {
+    /// Protobuf.
+    Protobuf,
+    /// JSON.
+    Json,
+}
+
+impl Codec {
+    /// The content type of a bare message.
+    pub(crate) fn content_type(self) -> &'static str {
+        match self {
+            Self::Protobuf => "application/x-protobuf",
+            Self::Json => "application/json",
+        }
+    }
+}
+
+/// A call: its message, still compressed, and how to answer it.
+#[derive(Debug)]
+pub(crate) struct Call {
+    pub(crate) protocol: Protocol,
+    pub(crate) codec: Codec,
+    pub(crate) headers: HeaderMap,
+    pub(crate) encoding: Encoding,
+    pub(crate) message: Bytes,
+    content_type: String,
+}
+
+/// What is wrong with a request before its message is looked at.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CallError {
+    /// A content type that no protocol here has.
+    #[error("content type {0:?} is not supported; use application/x-protobuf, application/json or application/grpc")]
+    ContentType(String),
+    /// An encoding that is not supported.
+    #[error("content encoding {0:?} is not supported; use gzip, zstd or none")]
+    Encoding(String),
+    /// More bytes than are allowed.
+    #[error("the request is larger than {limit} bytes; send smaller batches")]
+    TooLarge {
+        /// How many are.
+        limit: usize,
+    },
+    /// The body ended early, or its frame is broken.
+    #[error("{0}")]
+    Broken(String),
+}
+
+/// gRPC status codes that are used here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Code {
+    InvalidArgument = 3,
+    NotFound = 5,
+    ResourceExhausted = 8,
+    Unimplemented = 12,
+    Internal = 13,
+    Unavailable = 14,
+    Unauthenticated = 16,
+}
+
+impl Code {
+    /// The name that Connect gives it.
+    pub(crate) fn connect_name(self) -> &'static str {
+        match self {
+            Self::InvalidArgument => "invalid_argument",
+            Self::NotFound => "not_found",
+            Self::ResourceExhausted => "resource_exhausted",
+            Self::Unimplemented => "unimplemented",
+            Self::Internal => "internal",
+            Self::Unavailable => "unavailable",
+            Self::Unauthenticated => "unauthenticated",
+        }
+    }
+
+    /// The HTTP status of a bare answer.
+    pub(crate) fn http_status(self) -> StatusCode {
+        match self {
+            Self::InvalidArgument => StatusCode::BAD_REQUEST,
+            Self::NotFound => StatusCode::NOT_FOUND,
+            Self::ResourceExhausted => StatusCode::TOO_MANY_REQUESTS,
+            Self::Unimplemented => StatusCode::NOT_IMPLEMENTED,
+            Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+            Self::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Unauthenticated => StatusCode::UNAUTHORIZED,
+        }
+    }
+}
+
+impl Call {
+    /// Reads a call, up to `max_bytes` of compressed message.
+    pub(crate) async fn read(request: Request, max_bytes: usize) -> Result<Self, (CallError, Protocol, Codec)> {
+        let (parts, body) = request.into_parts();
+        let header = |name: header::HeaderName| {
+            parts.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned()
+        };
+        let content_type = header(header::CONTENT_TYPE);
+        let Some((protocol, codec)) = classify(&content_type) else {
+            return Err((CallError::ContentType(content_type), Protocol::Unary, Codec::Json));
+        };
+        let fail = |error: CallError| (error, protocol, codec);
+        let body = match Limited::new(body, max_bytes).collect().await {
+            Ok(collected) => collected.to_bytes(),
+            Err(error) if error.is::<LengthLimitError>() => {
+                return Err(fail(CallError::TooLarge { limit: max_bytes }));
+            }
+            Err(error) => return Err(fail(CallError::Broken(format!("the body could not be read: {error}")))),
+        };
+        let encoding_name = match protocol {
+            Protocol::Unary => header(header::CONTENT_ENCODING),
+            _ => parts
+                .headers
+                .get("grpc-encoding")
+                .and_then(|value| value.to_str().ok())
+                .unwrap_or_default()
+                .to_owned(),
+        };
+        let Some(encoding) = Encoding::from_header(&encoding_name) else {
+            return Err(fail(CallError::Encoding(encoding_name)));
+        };
+        let (encoding, message) = match protocol {
+            Protocol::Unary => (encoding, body),
+            Protocol::Grpc => unframe(&body, encoding).map_err(fail)?,
+            Protocol::GrpcWeb { text: false } => unframe(&body, encoding).map_err(fail)?,
+            Protocol::GrpcWeb { text: true } => {
+                let decoded = base64::engine::general_purpose::STANDARD.decode(&body);
+                let decoded = decoded.map_err(|error| fail(CallError::Broken(format!("not base64: {error}"))))?;
+                unframe(&Bytes::from(decoded), encoding).map_err(fail)?
+            }
+        };
+        Ok(Self { protocol, codec, headers: parts.headers, encoding, message, content_type })
+    }
+
+    /// The message, unpacked up to `max_bytes`.
+    pub(crate) fn unpack(&self, max_bytes: usize) -> Result<Bytes, CallError> {
+        decompress(self.encoding, self.message.clone(), max_bytes).map_err(|error| match error {
+            DecompressError::TooLarge { .. } => CallError::TooLarge { limit: max_bytes },
+            other => CallError::Broken(other.to_string()),
+        })
+    }
+
+    /// The answer to a call that succeeded.
+    pub(crate) fn answer(&self, message: Vec<u8>) -> Response {
+        match self.protocol {
+            Protocol::Unary => {
+                ([(header::CONTENT_TYPE, HeaderValue::from_static(self.unary_content_type()))], message).into_response()
+            }
+            framed => framed_response(framed, Some(message), None),
+        }
+    }
+
+    /// Connect clients ask with `application/proto` and want it back.
+    fn unary_content_type(&self) -> &'static str {
+        if self.content_type.starts_with("application/proto") && self.codec == Codec::Protobuf {
+            "application/proto"
+        } else {
+            self.codec.content_type()
+        }
+    }
+}
+
+/// The answer of a framed protocol to a call that failed. `details` is a serialised `google.rpc.Status`.
+pub(crate) fn framed_error(protocol: Protocol, code: Code, message: &str, details: Option<&[u8]>) -> Response {
+    framed_response(protocol, None, Some((code, message, details)))
+}
+
+fn framed_response(
+    protocol: Protocol,
+    message: Option<Vec<u8>>,
+    error: Option<(Code, &str, Option<&[u8]>)>,
+) -> Response {
+    let mut trailers = HeaderMap::new();
+    match error {
+        None => {
+            trailers.insert("grpc-status", HeaderValue::from_static("0"));
+        }
+        Some((code, text, details)) => {
+            trailers.insert("grpc-status", HeaderValue::from(code as u8));
+            if let Ok(value) = HeaderValue::from_str(&percent_encode(text)) {
+                trailers.insert("grpc-message", value);
+            }
+            if let Some(details) = details {
+                let encoded = base64::engine::general_purpose::STANDARD_NO_PAD.encode(details);
+                if let Ok(value) = HeaderValue::from_str(&encoded) {
+                    trailers.insert("grpc-status-details-bin", value);
+                }
+            }
+        }
+    }
+    let data = message.map(|message| frame(0, &message));
+    match protocol {
+        Protocol::Grpc => {
+            let frames = data.into_iter().map(Frame::data).chain(std::iter::once(Frame::trailers(trailers)));
+            let frames = stream::iter(frames.map(Ok::<_, std::convert::Infallible>));
+            let content_type = HeaderValue::from_static("application/grpc");
+            ([(header::CONTENT_TYPE, content_type)], Body::new(StreamBody::new(frames))).into_response()
+        }
+        Protocol::GrpcWeb { text } => {
+            let mut lines = String::new();
+            for (name, value) in &trailers {
+                lines.push_str(&format!("{name}: {}\r\n", value.to_str().unwrap_or_default()));
+            }
+            let mut body = BytesMut::from(data.unwrap_or_default().as_ref());
+            body.put(frame(0x80, lines.as_bytes()));
+            let (content_type, body) = if text {
+                let encoded = base64::engine::general_purpose::STANDARD.encode(&body);
+                ("application/grpc-web-text+proto", Bytes::from(encoded))
+            } else {
+                ("application/grpc-web+proto", body.freeze())
+            };
+            ([(header::CONTENT_TYPE, HeaderValue::from_static(content_type))], body).into_response()
+        }
+        Protocol::Unary => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+    }
+}
+
+fn classify(content_type: &str) -> Option<(Protocol, Codec)> {
+    let essence = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let known = match essence.as_str() {
+        "application/grpc" | "application/grpc+proto" => (Protocol::Grpc, Codec::Protobuf),
+        "application/grpc-web" | "application/grpc-web+proto" => (Protocol::GrpcWeb { text: false }, Codec::Protobuf),
+        "application/grpc-web-text" | "application/grpc-web-text+proto" => {
+            (Protocol::GrpcWeb { text: true }, Codec::Protobuf)
+        }
+        "application/x-protobuf" | "application/protobuf" | "application/proto" => (Protocol::Unary, Codec::Protobuf),
+        "application/json" => (Protocol::Unary, Codec::Json),
+        _ => return None,
+    };
+    Some(known)
+}
+
+/// A frame: flags, length, message.
+fn frame(flags: u8, message: &[u8]) -> Bytes {
+    let mut framed = BytesMut::with_capacity(5 + message.len());
+    framed.put_u8(flags);
+    // Answers are far smaller than 4 GiB.
+    framed.put_u32(message.len() as u32);
+    framed.put_slice(message);
+    framed.freeze()
+}
+
+/// The one message of a body that holds one frame.
+fn unframe(body: &Bytes, encoding: Encoding) -> Result<(Encoding, Bytes), CallError> {
+    if body.len() < 5 {
+        return Err(CallError::Broken(format!("a gRPC frame has at least 5 bytes, the body has {}", body.len())));
+    }
+    let length = u32::from_be_bytes([body[1], body[2], body[3], body[4]]) as usize;
+    let message = body.slice(5..);
+    if message.len() < length {
+        return Err(CallError::Broken(format!("the gRPC frame announces {length} bytes, {} came", message.len())));
+    }
+    let encoding = match body[0] & 1 {
+        0 => Encoding::Identity,
+        _ => encoding,
+    };
+    Ok((encoding, message.slice(..length)))
+}
+
+/// gRPC messages in headers are percent-encoded UTF-8.
+fn percent_encode(text: &str) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b' '..=b'~' if byte != b'%' => encoded.push(char::from(byte)),
+            _ => encoded.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    encoded
+}
