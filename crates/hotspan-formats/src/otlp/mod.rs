@@ -12,6 +12,7 @@
 
 mod attributes;
 mod fault;
+pub mod json;
 mod outcome;
 mod profiles;
 mod resource;

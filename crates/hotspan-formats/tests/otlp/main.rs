@@ -1,8 +1,10 @@
 //! OTLP in: against the generated types, against other versions, against damage.
 
+mod builder;
 mod dice;
 mod encode;
 mod hostile;
+mod profile_cases;
 mod profile_oracle;
 mod profiles;
 mod random_profiles;

@@ -66,6 +66,9 @@ struct Votes {
     v1_7: u32,
     v1_9: u32,
     v1_10: u32,
+    /// Guesses from samples that could be read either way: they count only where no wire type tells.
+    maybe_v1_9: u32,
+    maybe_v1_10: u32,
     samples: u32,
 }
 
@@ -83,9 +86,13 @@ pub(super) fn detect(resource_profiles: &[Reader<'_>], attribute_count: usize) -
             each_message(scope, 2, &mut |profile| vote_of_profile(profile, attribute_count, &mut votes))
         })?;
     }
+    let is_v1_9 = match (votes.v1_9, votes.v1_10) {
+        (0, 0) => votes.maybe_v1_9 > votes.maybe_v1_10,
+        (v1_9, v1_10) => v1_9 > v1_10,
+    };
     Ok(if votes.v1_7 > votes.v1_9 + votes.v1_10 {
         WireVersion::V1_7
-    } else if votes.v1_9 > votes.v1_10 {
+    } else if is_v1_9 {
         WireVersion::V1_9
     } else {
         WireVersion::V1_10
@@ -161,7 +168,7 @@ fn vote_of_sample(mut sample: Reader<'_>, attribute_count: usize, votes: &mut Vo
     // Only a stack, the packed numbers of field 2 and perhaps timestamps: v1.9 with values or v1.10 with attributes?
     let could_be_values = timestamps == 0 || timestamps == numbers;
     let could_be_attributes = timestamps > 0 && all_are_attributes;
-    votes.v1_9 += u32::from(could_be_values && !could_be_attributes);
-    votes.v1_10 += u32::from(could_be_attributes && !could_be_values);
+    votes.maybe_v1_9 += u32::from(could_be_values && !could_be_attributes);
+    votes.maybe_v1_10 += u32::from(could_be_attributes && !could_be_values);
     Ok(())
 }
