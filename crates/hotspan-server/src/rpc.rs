@@ -81,7 +81,7 @@ pub(crate) enum CallError {
 
 /// gRPC status codes that are used here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
+#[repr(u16)]
 pub(crate) enum Code {
     InvalidArgument = 3,
     NotFound = 5,
@@ -208,7 +208,7 @@ fn framed_response(
             trailers.insert("grpc-status", HeaderValue::from_static("0"));
         }
         Some((code, text, details)) => {
-            trailers.insert("grpc-status", HeaderValue::from(code as u8));
+            trailers.insert("grpc-status", HeaderValue::from(code as u16));
             if let Ok(value) = HeaderValue::from_str(&percent_encode(text)) {
                 trailers.insert("grpc-message", value);
             }

@@ -7,8 +7,10 @@ use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use bytes::Bytes;
+use hotspan_formats::otlp::response::{Format, Status, profiles_response, trace_response};
+use hotspan_formats::otlp::json::{ProfilesJson, decode_traces_json};
 use hotspan_formats::otlp::{
-    Format, Outcome, Status, TraceSink, decode_profiles, decode_traces, profiles_response, trace_response,
+    Outcome, TraceSink, decode_profiles, decode_traces,
 };
 use hotspan_lake::catalog::now_nanos;
 use hotspan_lake::rows::{Rows, SpanRows};
@@ -129,7 +131,7 @@ fn decode_trace_rows(
     let mut sink = SpanSink(SpanRows::default());
     let outcome = match codec {
         Codec::Protobuf => decode_traces(message, limits, &mut sink)?,
-        Codec::Json => hotspan_formats::otlp::json::decode_traces(message, limits, &mut sink)?,
+        Codec::Json => decode_traces_json(message, limits, &mut sink)?,
     };
     Ok((Rows { spans: sink.0, ..Rows::default() }, outcome))
 }
@@ -150,8 +152,8 @@ fn decode_profile_rows(
             outcome
         }
         Codec::Json => {
-            let protobuf = hotspan_formats::otlp::json::profiles_to_protobuf(message, limits)?;
-            let (set, outcome, _version) = decode_profiles(&protobuf, limits, now_nanos())?;
+            let json = ProfilesJson::parse(message, limits)?;
+            let (set, outcome) = json.decode(limits, now_nanos())?;
             rows.profiles.push(&set, &known);
             outcome
         }

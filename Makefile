@@ -1,0 +1,46 @@
+# Everything a person needs to do with Hotspan. `make help` lists it.
+
+CARGO ?= cargo
+STORE ?= .hotspan
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+
+.PHONY: help run build test test-rust test-ui check bench fuzz clean ui
+
+help: ## List the commands
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: build ## Build Hotspan, start it on a local store and print its address
+	@echo "Hotspan: http://127.0.0.1:4040"
+	./target/quick/hotspan serve --store $(STORE)
+
+build: ui ## Build the optimised binary with the web page inside
+	$(CARGO) build --profile quick -p hotspan
+
+ui: ui/dist/index.html ## Build the web page
+
+ui/dist/index.html: ui/package-lock.json $(shell find ui/src ui/index.html ui/vite.config.ts 2>/dev/null)
+	cd ui && npm ci --no-audit --no-fund --loglevel=error && npm run build
+
+test: test-ui test-rust ## Install what the tests need and run them all
+
+test-ui: ui
+	cd ui && npm run typecheck && npm run lint && npm test
+
+test-rust: ui
+	$(CARGO) test --workspace --quiet
+
+check: ui ## Format, lint and type-check everything, warnings denied
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	cd ui && npm run typecheck && npm run lint
+
+bench: build ## Run the benchmarks; figures are kept in benches/README.md
+	$(CARGO) run --profile quick -p hotspan-bench -- --server target/quick/hotspan
+
+fuzz: ## Fuzz every decoder for a bounded time
+	fuzz/run
+
+clean: ## Remove everything that was built
+	$(CARGO) clean
+	rm -rf ui/dist ui/node_modules

@@ -1,0 +1,63 @@
+//! Errors of the JSON API: a status, and a message for a person.
+
+use axum::Json;
+use axum::response::{IntoResponse, Response};
+use hotspan_query::QueryError;
+use http::{HeaderValue, StatusCode, header};
+use serde_json::json;
+
+use crate::app::NotServing;
+use crate::receive::Refusal;
+
+/// What an endpoint answers instead of a result.
+#[derive(Debug)]
+pub(crate) struct ApiError {
+    pub(crate) status: StatusCode,
+    pub(crate) message: String,
+}
+
+impl ApiError {
+    /// The request can't be understood.
+    pub(crate) fn invalid(message: impl Into<String>) -> Self {
+        Self { status: StatusCode::BAD_REQUEST, message: message.into() }
+    }
+
+    /// There is no such thing.
+    pub(crate) fn not_found(message: impl Into<String>) -> Self {
+        Self { status: StatusCode::NOT_FOUND, message: message.into() }
+    }
+}
+
+impl From<QueryError> for ApiError {
+    fn from(error: QueryError) -> Self {
+        let status = match &error {
+            QueryError::Invalid(_) => StatusCode::BAD_REQUEST,
+            QueryError::Limit(_) => StatusCode::UNPROCESSABLE_ENTITY,
+            QueryError::Lake(_) => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        Self { status, message: error.to_string() }
+    }
+}
+
+impl From<NotServing> for ApiError {
+    fn from(error: NotServing) -> Self {
+        Self { status: StatusCode::SERVICE_UNAVAILABLE, message: error.to_string() }
+    }
+}
+
+impl From<Refusal> for ApiError {
+    fn from(refusal: Refusal) -> Self {
+        Self { status: refusal.http_status(), message: refusal.to_string() }
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let body = Json(json!({ "error": self.message }));
+        let mut response = (self.status, body).into_response();
+        if self.status == StatusCode::SERVICE_UNAVAILABLE {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        response
+    }
+}

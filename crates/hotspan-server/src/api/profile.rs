@@ -1,0 +1,154 @@
+//! `/api/v1/profile`: the flame graph of a service, span or trace, in the format that the asker reads.
+
+use std::sync::Arc;
+
+use axum::extract::{Query, State};
+use axum::response::{IntoResponse, Response};
+use hotspan_formats::flamebearer::FlamebearerProfile;
+use hotspan_formats::span_identity::{parse_span_id, parse_trace_id};
+use hotspan_formats::{collapsed, speedscope, svg, text_flame};
+use hotspan_lake::catalog::now_nanos;
+use hotspan_model::labels::SERVICE_NAME;
+use hotspan_model::{Exactness, ProfileType};
+use hotspan_query::{FlameQuery, Matcher, Selector};
+use http::{HeaderMap, HeaderValue, header};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::ApiError;
+use crate::app::App;
+use crate::receive::tenant_of;
+use crate::time_text::parse_time;
+
+/// Time looked at when none is given and no span or trace narrows the question down.
+const DEFAULT_RANGE: i64 = 3600 * 1_000_000_000;
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct ProfileParameters {
+    app: Option<String>,
+    #[serde(alias = "service")]
+    service_name: Option<String>,
+    #[serde(rename = "type", alias = "profile_type")]
+    profile_type: Option<String>,
+    span_id: Option<String>,
+    trace_id: Option<String>,
+    #[serde(alias = "start", alias = "start_time")]
+    from: Option<String>,
+    #[serde(alias = "to", alias = "end", alias = "end_time")]
+    until: Option<String>,
+    #[serde(alias = "maxNodes", alias = "max-nodes")]
+    max_nodes: Option<usize>,
+    format: Option<String>,
+}
+
+/// Answers `/api/v1/profile`.
+pub(crate) async fn profile(
+    State(app): State<Arc<App>>,
+    Query(parameters): Query<ProfileParameters>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let core = app.core()?;
+    let tenant = tenant_of(&app, &headers)?;
+    let query = flame_query(&parameters, now_nanos())?;
+    let answer = core.engine.flame(&tenant, &query).await?;
+    let unit = query.profile_type.sample_unit.as_str();
+    let title = query.profile_type.to_string();
+    let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let text = |content_type: &'static str, body: String| {
+        ([(header::CONTENT_TYPE, HeaderValue::from_static(content_type))], body).into_response()
+    };
+    let format = parameters.format.as_deref().unwrap_or("json");
+    Ok(match format {
+        "json" => text("application/json", flame_json(&answer.tree, &query.profile_type, &answer.exactness)),
+        "flamegraph" if accept.contains("application/json") => {
+            text("application/json", flame_json(&answer.tree, &query.profile_type, &answer.exactness))
+        }
+        "flamegraph" if accept.contains("text/html") => {
+            let options = svg::SvgOptions { title, unit: unit.to_owned(), ..svg::SvgOptions::default() };
+            text("image/svg+xml", svg::flame_svg(&answer.tree, &options))
+        }
+        "flamegraph" | "text" => {
+            let options = text_flame::TextFlameOptions { unit: unit.to_owned(), ..text_flame::TextFlameOptions::default() };
+            text("text/plain; charset=utf-8", text_flame::text_flame(&answer.tree, &options))
+        }
+        "svg" => {
+            let options = svg::SvgOptions { title, unit: unit.to_owned(), ..svg::SvgOptions::default() };
+            text("image/svg+xml", svg::flame_svg(&answer.tree, &options))
+        }
+        "collapsed" => text("text/plain; charset=utf-8", collapsed::encode(&answer.tree)),
+        "speedscope" => text("application/json", speedscope::encode(&answer.tree, &title, unit)),
+        other => {
+            return Err(ApiError::invalid(format!(
+                "format {other:?} is not known; use json, flamegraph, text, svg, collapsed or speedscope"
+            )));
+        }
+    })
+}
+
+fn flame_query(parameters: &ProfileParameters, now: i64) -> Result<FlameQuery, ApiError> {
+    let profile_type = match &parameters.profile_type {
+        Some(text) => text.parse::<ProfileType>().map_err(|error| ApiError::invalid(format!("type: {error}")))?,
+        None => ProfileType::cpu(),
+    };
+    let mut selector = Selector::default();
+    if let Some(service) = parameters.app.as_ref().or(parameters.service_name.as_ref()) {
+        selector = selector.and(Matcher::equal(SERVICE_NAME, service.as_str()));
+    }
+    let named = |name: &str, text: &str| ApiError::invalid(format!("{name}: {text:?} is not an id"));
+    let spans = parameters
+        .span_id
+        .iter()
+        .map(|text| parse_span_id(text).ok_or_else(|| named("span_id", text)))
+        .collect::<Result<_, _>>()?;
+    let traces = parameters
+        .trace_id
+        .iter()
+        .map(|text| parse_trace_id(text).ok_or_else(|| named("trace_id", text)))
+        .collect::<Result<_, _>>()?;
+    let time = |name: &str, text: &Option<String>| match text {
+        Some(text) => {
+            parse_time(text, now).map(Some).map_err(|error| ApiError::invalid(format!("{name}: {error}")))
+        }
+        None => Ok(None),
+    };
+    let has_ids = parameters.span_id.is_some() || parameters.trace_id.is_some();
+    // A span or trace is found wherever it is; everything else is about the last hour.
+    let until = time("until", &parameters.until)?.unwrap_or(if has_ids { i64::MAX } else { now });
+    let default_from = if has_ids { 0 } else { until.saturating_sub(DEFAULT_RANGE) };
+    let from = time("from", &parameters.from)?.unwrap_or(default_from);
+    if from >= until {
+        return Err(ApiError::invalid("from must be before until"));
+    }
+    Ok(FlameQuery {
+        profile_type,
+        selector,
+        from,
+        until,
+        spans,
+        traces,
+        max_nodes: parameters.max_nodes.unwrap_or(8192),
+    })
+}
+
+/// Flamebearer JSON with what the numbers rest on.
+fn flame_json(tree: &hotspan_model::FlameTree, profile_type: &ProfileType, exactness: &Exactness) -> String {
+    let mut answer = serde_json::to_value(FlamebearerProfile::single(tree, profile_type)).unwrap_or_default();
+    answer["exactness"] = exactness_json(exactness);
+    answer.to_string()
+}
+
+/// What an answer rests on, as every API shows it.
+pub(crate) fn exactness_json(exactness: &Exactness) -> Value {
+    json!({
+        "samples": exactness.samples,
+        "spans": exactness.spans,
+        "linked_samples": exactness.linked_samples,
+        "pruned_nodes": exactness.pruned_nodes,
+        "pruned_value": exactness.pruned_value,
+        "unresolved_paths": exactness.unresolved_paths,
+        "rounded_edges": exactness.rounded_edges,
+        "dropped": exactness.dropped,
+        "segments_read": exactness.segments_read,
+        "segments_pruned": exactness.segments_pruned,
+    })
+}

@@ -1,0 +1,100 @@
+//! `/ready`, `/healthz`, `/metrics` and `/api/v1/status`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use axum::Json;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use hotspan_model::TenantId;
+use http::{HeaderValue, StatusCode, header};
+use serde_json::{Value, json};
+
+use crate::app::App;
+
+/// 200 once the store is open; 503 before that, and while stopping.
+pub(crate) async fn ready(State(app): State<Arc<App>>) -> Response {
+    match app.core() {
+        Ok(_) => "ready\n".into_response(),
+        Err(error) => {
+            let mut response = (StatusCode::SERVICE_UNAVAILABLE, format!("{error}\n")).into_response();
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+            response
+        }
+    }
+}
+
+/// 200 as long as the process answers.
+pub(crate) async fn healthy() -> &'static str {
+    "ok\n"
+}
+
+/// Counters for Prometheus.
+pub(crate) async fn metrics(State(app): State<Arc<App>>) -> Response {
+    let content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    ([(header::CONTENT_TYPE, HeaderValue::from_static(content_type))], crate::metrics::render(&app)).into_response()
+}
+
+/// What the server is, listens on and holds.
+pub(crate) async fn status(State(app): State<Arc<App>>) -> Json<Value> {
+    let listeners: Vec<Value> = app
+        .listeners()
+        .iter()
+        .map(|bound| json!({ "name": bound.role.name(), "address": bound.address.to_string() }))
+        .collect();
+    let mut answer = json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "ready": app.core().is_ok(),
+        "uptime_s": app.started.elapsed().as_secs_f64(),
+        "listeners": listeners,
+        "tenant": TenantId::ANONYMOUS,
+    });
+    if let Ok(core) = app.core() {
+        let lake = core.engine.lake();
+        let ingest = lake.ingest_counters();
+        answer["store"] = json!({
+            "path": app.settings.store.display().to_string(),
+            "tables": tables(&lake.catalog().snapshot()),
+        });
+        answer["ingest"] = json!({
+            "spans": ingest.spans.load(Relaxed),
+            "samples": ingest.samples.load(Relaxed),
+            "profiles": ingest.profiles.load(Relaxed),
+            "segments": ingest.segments.load(Relaxed),
+            "bytes": ingest.bytes.load(Relaxed),
+            "duplicate_spans": ingest.duplicate_spans.load(Relaxed),
+            "duplicate_profiles": ingest.duplicate_profiles.load(Relaxed),
+            "failed_batches": ingest.failed_batches.load(Relaxed),
+            "refused_requests": ingest.refused_requests.load(Relaxed),
+            "queue_share": core.ingest.queue_share(),
+        });
+        answer["compaction"] = json!({
+            "jobs": core.compaction.jobs.load(Relaxed),
+            "failed_jobs": core.compaction.failed_jobs.load(Relaxed),
+            "input_bytes": core.compaction.input_bytes.load(Relaxed),
+            "output_bytes": core.compaction.output_bytes.load(Relaxed),
+        });
+    }
+    Json(answer)
+}
+
+/// Segments, rows and bytes by table and level.
+fn tables(snapshot: &hotspan_lake::Snapshot) -> Vec<Value> {
+    let mut sums: BTreeMap<(hotspan_lake::Table, u8), (u64, u64, u64, i64, i64)> = BTreeMap::new();
+    for segment in snapshot.all_segments() {
+        let sum = sums.entry((segment.table, segment.level)).or_insert((0, 0, 0, i64::MAX, i64::MIN));
+        sum.0 += 1;
+        sum.1 += segment.rows;
+        sum.2 += segment.bytes() + segment.index.as_ref().map_or(0, |(_, size)| *size);
+        sum.3 = sum.3.min(segment.min_time);
+        sum.4 = sum.4.max(segment.max_time);
+    }
+    let row = |((table, level), (segments, rows, bytes, min_time, max_time)): ((hotspan_lake::Table, u8), _)| {
+        json!({
+            "table": table.name(), "level": level, "segments": segments, "rows": rows, "bytes": bytes,
+            "min_time": min_time, "max_time": max_time,
+        })
+    };
+    sums.into_iter().map(row).collect()
+}

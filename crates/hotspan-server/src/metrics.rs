@@ -1,0 +1,102 @@
+//! Numbers about the server itself, for Prometheus. Every drop, queue and store counter is here (R4).
+
+use std::fmt::Write;
+use std::sync::atomic::Ordering::Relaxed;
+
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::registry::Registry;
+
+use crate::app::App;
+
+type Labels = Vec<(&'static str, &'static str)>;
+
+/// Counters of requests.
+#[derive(Debug)]
+pub(crate) struct Metrics {
+    registry: Registry,
+    received_items: Family<Labels, Counter>,
+    rejected_items: Family<Labels, Counter>,
+    refused_requests: Family<Labels, Counter>,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let mut registry = Registry::with_prefix("hotspan");
+        let received_items = Family::default();
+        let rejected_items = Family::default();
+        let refused_requests = Family::default();
+        registry.register("received_items", "Spans and profiles accepted", received_items.clone());
+        registry.register(
+            "rejected_items",
+            "Spans and profiles of accepted requests that were refused alone",
+            rejected_items.clone(),
+        );
+        registry.register("refused_requests", "Requests refused whole, by reason", refused_requests.clone());
+        Self { registry, received_items, rejected_items, refused_requests }
+    }
+}
+
+impl Metrics {
+    pub(crate) fn received(&self, signal: &'static str, accepted: u64, rejected: u64) {
+        self.received_items.get_or_create(&vec![("signal", signal)]).inc_by(accepted);
+        self.rejected_items.get_or_create(&vec![("signal", signal)]).inc_by(rejected);
+    }
+
+    pub(crate) fn refused(&self, signal: &'static str, reason: &'static str) {
+        self.refused_requests.get_or_create(&vec![("signal", signal), ("reason", reason)]).inc();
+    }
+}
+
+/// Everything as Prometheus reads it.
+pub(crate) fn render(app: &App) -> String {
+    let mut text = String::new();
+    // Writing into a String can't fail.
+    let _ = encode(&mut text, &app.metrics.registry);
+    // The registry ends its text with an end mark; what the store counts itself goes before it.
+    let end = text.rfind("# EOF").unwrap_or(text.len());
+    text.truncate(end);
+    if let Ok(core) = app.core() {
+        let lake = core.engine.lake();
+        let ingest = lake.ingest_counters();
+        let compaction = &core.compaction;
+        let counters = [
+            ("ingest_segments", "Segments committed", ingest.segments.load(Relaxed)),
+            ("ingest_segment_bytes", "Bytes of committed segments", ingest.bytes.load(Relaxed)),
+            ("ingest_spans", "Spans committed", ingest.spans.load(Relaxed)),
+            ("ingest_samples", "Samples committed", ingest.samples.load(Relaxed)),
+            ("ingest_profiles", "Profiles committed", ingest.profiles.load(Relaxed)),
+            ("ingest_duplicate_spans", "Spans that came again", ingest.duplicate_spans.load(Relaxed)),
+            ("ingest_duplicate_profiles", "Profiles that came again", ingest.duplicate_profiles.load(Relaxed)),
+            ("ingest_failed_batches", "Batches that could not be committed", ingest.failed_batches.load(Relaxed)),
+            ("ingest_refused_requests", "Requests told to come back", ingest.refused_requests.load(Relaxed)),
+            ("compaction_jobs", "Compaction jobs done", compaction.jobs.load(Relaxed)),
+            ("compaction_failed_jobs", "Compaction jobs that failed", compaction.failed_jobs.load(Relaxed)),
+            ("compaction_input_bytes", "Bytes read by compaction", compaction.input_bytes.load(Relaxed)),
+            ("compaction_output_bytes", "Bytes written by compaction", compaction.output_bytes.load(Relaxed)),
+        ];
+        for (name, help, value) in counters {
+            let _ = write!(
+                text,
+                "# HELP hotspan_{name} {help}.\n# TYPE hotspan_{name} counter\nhotspan_{name}_total {value}\n"
+            );
+        }
+        let commit_seconds = ingest.commit_nanos.load(Relaxed) as f64 / 1e9;
+        let compaction_seconds = compaction.nanos.load(Relaxed) as f64 / 1e9;
+        let gauges = [
+            ("ingest_commit_seconds", "Time spent committing", commit_seconds),
+            ("compaction_seconds", "Time spent compacting", compaction_seconds),
+            ("ingest_queue_share", "Share of the ingest queue's memory in use", core.ingest.queue_share()),
+            ("ingest_known_nodes", "Call-path nodes known to be durable", core.ingest.known().node_count() as f64),
+            ("lake_resident_bytes", "Memory of young segments", lake.resident_bytes() as f64),
+            ("lake_footer_cache_bytes", "Memory of cached footers", lake.reader().cached_bytes() as f64),
+            ("lake_segments", "Live segments", lake.catalog().snapshot().all_segments().count() as f64),
+        ];
+        for (name, help, value) in gauges {
+            let _ = write!(text, "# HELP hotspan_{name} {help}.\n# TYPE hotspan_{name} gauge\nhotspan_{name} {value}\n");
+        }
+    }
+    text.push_str("# EOF\n");
+    text
+}

@@ -1,0 +1,187 @@
+//! A real server as a child process, and a plain HTTP client to talk to it.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
+use opentelemetry_proto::tonic::common::v1::any_value::Value;
+use opentelemetry_proto::tonic::common::v1::{AnyValue, InstrumentationScope, KeyValue};
+use opentelemetry_proto::tonic::resource::v1::Resource;
+use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span};
+
+/// A running server. It is killed when dropped.
+pub struct Server {
+    child: Child,
+    pub http: String,
+    pub addresses: Vec<(String, String)>,
+}
+
+impl Server {
+    /// Starts a server on free ports.
+    pub fn start(store: &Path) -> Self {
+        Self::start_with(store, &[])
+    }
+
+    /// Starts a server on free ports with further arguments.
+    pub fn start_with(store: &Path, arguments: &[&str]) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_hotspan"))
+            .args(["serve", "--store"])
+            .arg(store)
+            .args(["--http", "127.0.0.1:0", "--otlp-grpc", "127.0.0.1:0"])
+            .args(["--otlp-http", "127.0.0.1:0", "--tempo", "127.0.0.1:0"])
+            .args(arguments)
+            .env("HOTSPAN_LOG", "warn")
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut addresses = Vec::new();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        while addresses.len() < 4 {
+            let line = lines.next().expect("the server prints four addresses").unwrap();
+            let (name, address) = line.split_once(' ').unwrap();
+            addresses.push((name.to_owned(), address.to_owned()));
+        }
+        let http = addresses[0].1.clone();
+        Self { child, http, addresses }
+    }
+
+    /// Waits until the store is open.
+    pub fn wait_ready(&self) {
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while Instant::now() < deadline {
+            if let Ok(answer) = self.get("/ready")
+                && answer.status == 200
+            {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        panic!("the server did not become ready");
+    }
+
+    /// The address of a listener by its name.
+    pub fn address(&self, name: &str) -> &str {
+        &self.addresses.iter().find(|(other, _)| other == name).unwrap().1
+    }
+
+    pub fn get(&self, path: &str) -> std::io::Result<Answer> {
+        request(&self.http, "GET", path, &[], &[])
+    }
+
+    pub fn get_json(&self, path: &str) -> serde_json::Value {
+        let answer = self.get(path).unwrap();
+        assert_eq!(answer.status, 200, "{path}: {}", answer.text());
+        serde_json::from_slice(&answer.body).unwrap()
+    }
+
+    pub fn post(&self, path: &str, content_type: &str, body: &[u8]) -> std::io::Result<Answer> {
+        request(&self.http, "POST", path, &[("content-type", content_type)], body)
+    }
+
+    /// Ends the process at once, as a crash would.
+    pub fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Asks the process to end, and waits for it.
+    pub fn terminate(&mut self) -> std::process::ExitStatus {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+        self.child.wait().unwrap()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// An HTTP answer.
+pub struct Answer {
+    pub status: u16,
+    pub headers: String,
+    pub body: Vec<u8>,
+}
+
+impl Answer {
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+}
+
+/// One request over a connection of its own.
+pub fn request(
+    address: &str,
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: &[u8],
+) -> std::io::Result<Answer> {
+    let mut stream = TcpStream::connect(address)?;
+    stream.set_read_timeout(Some(Duration::from_secs(30)))?;
+    let mut head = format!("{method} {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\ncontent-length: {}\r\n", body.len());
+    for (name, value) in headers {
+        head.push_str(&format!("{name}: {value}\r\n"));
+    }
+    head.push_str("\r\n");
+    stream.write_all(head.as_bytes())?;
+    stream.write_all(body)?;
+    let mut raw = Vec::new();
+    stream.read_to_end(&mut raw)?;
+    let end = raw.windows(4).position(|window| window == b"\r\n\r\n").ok_or_else(|| std::io::Error::other("no answer"))?;
+    let head = String::from_utf8_lossy(&raw[..end]).into_owned();
+    let status = head.split(' ').nth(1).and_then(|code| code.parse().ok()).unwrap_or(0);
+    let mut body = raw[end + 4..].to_vec();
+    if head.to_ascii_lowercase().contains("transfer-encoding: chunked") {
+        body = unchunk(&body);
+    }
+    Ok(Answer { status, headers: head, body })
+}
+
+fn unchunk(mut chunked: &[u8]) -> Vec<u8> {
+    let mut body = Vec::new();
+    while let Some(end) = chunked.windows(2).position(|window| window == b"\r\n") {
+        let size = usize::from_str_radix(std::str::from_utf8(&chunked[..end]).unwrap().trim(), 16).unwrap();
+        if size == 0 {
+            break;
+        }
+        body.extend_from_slice(&chunked[end + 2..end + 2 + size]);
+        chunked = &chunked[end + 2 + size + 2..];
+    }
+    body
+}
+
+pub fn text_attribute(key: &str, value: &str) -> KeyValue {
+    KeyValue {
+        key: key.to_owned(),
+        value: Some(AnyValue { value: Some(Value::StringValue(value.to_owned())) }),
+        ..KeyValue::default()
+    }
+}
+
+/// A trace request of one service.
+pub fn trace_request(service: &str, spans: Vec<Span>) -> ExportTraceServiceRequest {
+    ExportTraceServiceRequest {
+        resource_spans: vec![ResourceSpans {
+            resource: Some(Resource { attributes: vec![text_attribute("service.name", service)], ..Resource::default() }),
+            scope_spans: vec![ScopeSpans {
+                scope: Some(InstrumentationScope { name: "test".to_owned(), ..InstrumentationScope::default() }),
+                spans,
+                ..ScopeSpans::default()
+            }],
+            ..ResourceSpans::default()
+        }],
+    }
+}
+
+/// Nanoseconds since 1970.
+pub fn now_nanos() -> u64 {
+    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos() as u64
+}
