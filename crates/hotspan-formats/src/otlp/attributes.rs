@@ -154,16 +154,16 @@ impl<'a, 'l> ItemReader<'a, 'l> {
     /// A `KeyValue` that is an element of `attributes`.
     #[inline]
     pub(crate) fn attribute(&mut self, from: &mut Reader<'a>, field: Field, into: &mut Vec<Attribute<'a>>) -> Read<()> {
-        let message = from.message(field).element("attributes", into.len())?;
-        let attribute = self.key_value(message, 1).element("attributes", into.len())?;
-        into.push(attribute);
-        Ok(())
+        let index = into.len();
+        let message = from.message(field).element("attributes", index)?;
+        self.key_value(message, 1, into).element("attributes", index)
     }
 
+    /// Reads a `KeyValue` into its place at the end of the list, since an attribute is long to move.
     #[inline]
-    fn key_value(&mut self, mut message: Reader<'a>, depth: usize) -> Read<Attribute<'a>> {
+    fn key_value(&mut self, mut message: Reader<'a>, depth: usize, into: &mut Vec<Attribute<'a>>) -> Read<()> {
         self.charge(size_of::<Attribute<'_>>())?;
-        let mut attribute = Attribute { key: Cow::Borrowed(""), value: Value::Empty };
+        let attribute = into.push_mut(Attribute { key: Cow::Borrowed(""), value: Value::Empty });
         let mut key_index = 0;
         while let Some(field) = message.field()? {
             match field.number {
@@ -179,7 +179,7 @@ impl<'a, 'l> ItemReader<'a, 'l> {
         if attribute.key.is_empty() && key_index != 0 {
             attribute.key = self.dictionary_text(key_index).field("key_strindex")?;
         }
-        Ok(attribute)
+        Ok(())
     }
 
     /// An `AnyValue`. Of several values the last one counts, but lists that follow each other are joined, as
@@ -250,9 +250,9 @@ impl<'a, 'l> ItemReader<'a, 'l> {
                 list.skip(field)?;
                 continue;
             }
-            let message = list.message(field).element("values", values.len())?;
-            let attribute = self.key_value(message, depth + 1).element("values", values.len())?;
-            values.push(attribute);
+            let index = values.len();
+            let message = list.message(field).element("values", index)?;
+            self.key_value(message, depth + 1, &mut values).element("values", index)?;
         }
         *into = Value::KeyValues(values);
         Ok(())

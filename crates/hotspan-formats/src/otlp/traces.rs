@@ -168,17 +168,23 @@ impl<'a, S: TraceSink> Decoder<'a, '_, S> {
         Ok(())
     }
 
+    /// Makes the scratch ready for the next span. Field by field, since a span is long to move.
     fn clear_span(&mut self) {
-        let Span { mut attributes, mut events, mut links, .. } = std::mem::take(&mut self.span);
-        attributes.clear();
-        for event in events.drain(..) {
+        self.items.start_item();
+        let span = &mut self.span;
+        span.attributes.clear();
+        for event in span.events.drain(..) {
             self.items.give_back(event.attributes);
         }
-        for link in links.drain(..) {
+        for link in span.links.drain(..) {
             self.items.give_back(link.attributes);
         }
-        self.span = Span { attributes, events, links, ..Span::default() };
-        self.items.start_item();
+        // Ids, parent and times are set by every span.
+        (span.trace_state, span.name, span.status_message) = ("", "", "");
+        (span.kind, span.status, span.flags) = (SpanKind::Unspecified, StatusCode::Unset, 0);
+        span.dropped_attributes_count = 0;
+        span.dropped_events_count = 0;
+        span.dropped_links_count = 0;
     }
 }
 

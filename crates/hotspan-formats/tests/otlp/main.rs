@@ -4,6 +4,7 @@ mod builder;
 mod dice;
 mod encode;
 mod hostile;
+mod json;
 mod profile_cases;
 mod profile_oracle;
 mod profiles;

@@ -7,7 +7,7 @@ use hotspan_model::call_path::{FrameIndex, NO_PATH, NodeIndex, PathNode};
 use hotspan_model::{Frame, FrameKind, PathTable};
 
 use super::super::fault::{Fault, Locate as _, Problem, Read};
-use super::super::wire::Reader;
+use super::super::wire::{BYTES, Reader};
 use super::budget::Budget;
 use super::context::write_table_attribute;
 use super::dictionary::{Dictionary, owned_bytes, wrong_index};
@@ -37,9 +37,11 @@ enum StackState {
     Broken,
 }
 
-/// The frames of a location, the outermost first, as a range of [`Stacks::frames`]; none while it is unread.
+/// The frames of a location, the innermost first, as a range of [`Stacks::frames`]; none while it is unread.
 #[derive(Debug, Clone, Copy, Default)]
 struct LocationFrames {
+    /// The first of them, which mostly is the only one.
+    innermost: FrameIndex,
     start: u32,
     len: u32,
     mapping: u32,
@@ -58,8 +60,8 @@ pub(super) struct Stacks {
     /// Frames cut from all stacks.
     pub(super) cut_frames: u64,
     // Scratch of `build`.
-    indices: Vec<i32>,
     path: Vec<FrameIndex>,
+    cut: u64,
     used_mappings: Vec<u32>,
 }
 
@@ -73,8 +75,8 @@ impl Stacks {
             mapping_set_index: HashMap::from_iter([(Vec::new(), 0)]),
             max_depth: max_depth.max(1),
             cut_frames: 0,
-            indices: Vec::new(),
             path: Vec::new(),
+            cut: 0,
             used_mappings: Vec::new(),
         }
     }
@@ -126,64 +128,71 @@ impl Stacks {
         paths: &mut PathTable<'a>,
         budget: &mut Budget,
     ) -> Read<BuiltStack> {
-        let (mut indices, mut beyond) = (std::mem::take(&mut self.indices), 0u64);
-        indices.clear();
+        self.path.clear();
+        self.used_mappings.clear();
+        self.cut = 0;
         let mut message = Reader::new(stack);
         while let Some(field) = message.field()? {
-            if field.number == 1 {
-                // The leaf comes first, so that what is cut is nearer the root. An entry that is never looked at
-                // counts as one frame.
-                message
-                    .varints(field, |index| {
-                        if indices.len() < self.max_depth {
-                            indices.push(index as i32);
-                        } else {
-                            beyond += 1;
-                        }
-                    })
-                    .field("location_indices")?;
-            } else {
-                message.skip(field)?;
-            }
-        }
-
-        let mut depth = 0;
-        self.used_mappings.clear();
-        for index in &indices {
-            let at = *index as u32 as usize;
-            let location = match self.locations.get(at) {
-                Some(location) if location.len > 0 => *location,
-                Some(_) => self.read_location(at, dictionary, paths, budget)?,
-                None => {
-                    return Err(wrong_index(*index, "location_table", self.locations.len()).field("location_indices"));
+            match (field.number, field.wire) {
+                (1, BYTES) => {
+                    let mut packed = message.message(field).field("location_indices")?;
+                    while !packed.rest().is_empty() {
+                        let index = packed.raw_varint().field("location_indices")? as i32;
+                        self.push_location(index, dictionary, paths, budget)?;
+                    }
                 }
-            };
-            depth += location.len as usize;
-            if self.used_mappings.last() != Some(&location.mapping) {
-                self.used_mappings.push(location.mapping);
+                (1, _) => {
+                    let index = message.int32(field).field("location_indices")?;
+                    self.push_location(index, dictionary, paths, budget)?;
+                }
+                _ => message.skip(field)?,
             }
         }
-
-        let mut excess = depth.saturating_sub(self.max_depth);
-        self.path.clear();
-        if excess as u64 + beyond > 0 {
-            self.cut_frames += excess as u64 + beyond;
+        if self.cut > 0 {
+            self.cut_frames += self.cut;
             self.path.push(paths.frame(Frame::named(TRUNCATED)));
         }
-        for index in indices.iter().rev() {
-            let LocationFrames { start, len, .. } = self.locations[*index as u32 as usize];
-            let frames = &self.frames[start as usize..(start + len) as usize];
-            let cut = excess.min(frames.len());
-            excess -= cut;
-            self.path.extend_from_slice(&frames[cut..]);
-        }
-        self.indices = indices;
+        self.path.reverse();
         // A location with many inlined frames makes long paths from few bytes: the work is charged as well.
         let known_nodes = paths.nodes().len();
         budget.charge(2 * self.path.len())?;
         let path = paths.path(&self.path);
         budget.charge((paths.nodes().len() - known_nodes) * NODE_BYTES)?;
         Ok(BuiltStack { path, mappings: self.mapping_set(budget)? })
+    }
+
+    /// Adds the frames of a location. The leaf comes first, so that what is cut is nearer the root; a location that
+    /// is not even looked at counts as one frame.
+    #[inline]
+    fn push_location<'a>(
+        &mut self,
+        index: i32,
+        dictionary: &Dictionary<'a>,
+        paths: &mut PathTable<'a>,
+        budget: &mut Budget,
+    ) -> Read<()> {
+        if self.path.len() >= self.max_depth {
+            self.cut += 1;
+            return Ok(());
+        }
+        let at = index as u32 as usize;
+        let location = match self.locations.get(at) {
+            Some(location) if location.len > 0 => *location,
+            Some(_) => self.read_location(at, dictionary, paths, budget)?,
+            None => return Err(wrong_index(index, "location_table", self.locations.len()).field("location_indices")),
+        };
+        if self.used_mappings.last() != Some(&location.mapping) {
+            self.used_mappings.push(location.mapping);
+        }
+        if location.len == 1 {
+            self.path.push(location.innermost);
+            return Ok(());
+        }
+        let frames = &self.frames[location.start as usize..][..location.len as usize];
+        let kept = frames.len().min(self.max_depth - self.path.len());
+        self.cut += (frames.len() - kept) as u64;
+        self.path.extend_from_slice(&frames[..kept]);
+        Ok(())
     }
 
     fn mapping_set(&mut self, budget: &mut Budget) -> Read<u32> {
@@ -211,11 +220,11 @@ impl Stacks {
     ) -> Read<LocationFrames> {
         let location = Location::read(dictionary.locations[at], dictionary, budget).element("location_table", at)?;
         let start = self.frames.len();
-        let innermost = location.lines.len().saturating_sub(1);
-        for (index, line) in location.lines.iter().enumerate().rev() {
+        let outermost = location.lines.len().saturating_sub(1);
+        for (index, line) in location.lines.iter().enumerate() {
             budget.charge(FRAME_BYTES)?;
             // All but the outermost line of a location were inlined there.
-            let kind = if index < innermost { FrameKind::Inlined } else { location.kind };
+            let kind = if index < outermost { FrameKind::Inlined } else { location.kind };
             let frame =
                 location.frame(*line, kind, dictionary).element("lines", index).element("location_table", at)?;
             budget.charge(owned_by_frame(&frame))?;
@@ -228,7 +237,8 @@ impl Stacks {
             self.frames.push(paths.frame(frame));
         }
         let len = (self.frames.len() - start) as u32;
-        let frames = LocationFrames { start: start as u32, len, mapping: location.mapping_index };
+        let innermost = self.frames[start];
+        let frames = LocationFrames { innermost, start: start as u32, len, mapping: location.mapping_index };
         self.locations[at] = frames;
         Ok(frames)
     }
