@@ -177,7 +177,7 @@ impl<'a, 'l> ItemReader<'a, 'l> {
             }
         }
         if attribute.key.is_empty() && key_index != 0 {
-            attribute.key = self.dictionary_text(key_index).field("key_strindex")?;
+            attribute.key = self.dictionary_text(key_index).field("key_strindex")?.unwrap_or_default();
         }
         Ok(())
     }
@@ -210,7 +210,8 @@ impl<'a, 'l> ItemReader<'a, 'l> {
                 }
                 8 => {
                     let index = message.int32(field).field("string_value_strindex")?;
-                    *into = Value::String(self.dictionary_text(index).field("string_value_strindex")?);
+                    let text = self.dictionary_text(index).field("string_value_strindex")?;
+                    *into = text.map_or(Value::Empty, Value::String);
                 }
                 _ => message.skip(field)?,
             }
@@ -263,14 +264,18 @@ impl<'a, 'l> ItemReader<'a, 'l> {
         if depth > limit { Err(Fault::new(Problem::Nesting { limit })) } else { Ok(()) }
     }
 
-    fn dictionary_text(&mut self, index: i32) -> Read<Cow<'a, str>> {
+    /// A text by its index. Where there is no dictionary, as with traces, the field means nothing.
+    fn dictionary_text(&mut self, index: i32) -> Read<Option<Cow<'a, str>>> {
         let dictionary = self.dictionary;
+        if dictionary.is_empty() {
+            return Ok(None);
+        }
         let Some(text) = usize::try_from(index).ok().and_then(|at| dictionary.get(at)) else {
             let len = dictionary.len();
             return Err(Fault::new(Problem::Index { found: i64::from(index), table: "string_table", len }));
         };
         // A few bytes can refer to a long text again and again, and each becomes a copy in the end.
         self.charge(text.len())?;
-        Ok(text.clone())
+        Ok(Some(text.clone()))
     }
 }

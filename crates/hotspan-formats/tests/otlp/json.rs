@@ -33,7 +33,7 @@ fn base64(bytes: &[u8]) -> String {
     ::base64::engine::general_purpose::STANDARD.encode(bytes)
 }
 
-fn resource_spans(sent: &ResourceSpans) -> Value {
+pub(crate) fn resource_spans(sent: &ResourceSpans) -> Value {
     let resource = sent.resource.as_ref().map(|resource| {
         json!({
             "attributes": attributes(&resource.attributes),
@@ -212,6 +212,32 @@ fn errors_are_located() {
     assert!(decode_traces_json(deep.as_bytes(), &Limits::default(), &mut Told::default()).is_err());
 }
 
+/// A profile with a stack of two functions, an attribute and a link; some names have changed over time.
+pub(crate) fn profiles_json([samples, values, lines]: [&str; 3]) -> Value {
+    json!({
+        "resourceProfiles": [{
+            "resource": {"attributes": [{"key": "service.name", "value": {"stringValue": "cart"}}]},
+            "scopeProfiles": [{"profiles": [{
+                "sampleType": {"typeStrindex": 5, "unitStrindex": 6},
+                samples: [{"stackIndex": 1, "attributeIndices": [1], "linkIndex": 1, values: ["3"],
+                           "timestampsUnixNano": ["1100"]}],
+                "timeUnixNano": "1000", "durationNano": "5000",
+                "periodType": {"typeStrindex": 7, "unitStrindex": 8}, "period": "50",
+            }]}],
+        }],
+        "dictionary": {
+            "mappingTable": [{}],
+            "locationTable": [{}, {lines: [{"functionIndex": 1, "line": "1", "column": 3}]},
+                              {lines: [{"functionIndex": 2, "line": 1, "column": "3"}]}],
+            "functionTable": [{}, {"nameStrindex": 1}, {"nameStrindex": 2}],
+            "linkTable": [{}, {"traceId": "07".repeat(16), "spanId": base64(&[9; 8])}],
+            "stringTable": ["", "leaf", "main", "http.route", "unused", "samples", "count", "cpu", "nanoseconds"],
+            "attributeTable": [{}, {"keyStrindex": 3, "value": {"stringValue": "/cart"}}],
+            "stackTable": [{}, {"locationIndices": [1, 2]}],
+        },
+    })
+}
+
 /// Scenario: a profile in JSON, once with the names of v1.10 and once with earlier ones.
 /// Guarantee: the same set as from protobuf; samples that would be ambiguous there are not here.
 #[test]
@@ -232,28 +258,7 @@ fn profiles() {
     let (expected, ..) = decode_profiles(&bytes, &Limits::default(), 0).unwrap();
 
     for [samples, values, lines] in [["samples", "values", "lines"], ["sample", "value", "line"]] {
-        let json = json!({
-            "resourceProfiles": [{
-                "resource": {"attributes": [{"key": "service.name", "value": {"stringValue": "cart"}}]},
-                "scopeProfiles": [{"profiles": [{
-                    "sampleType": {"typeStrindex": 5, "unitStrindex": 6},
-                    samples: [{"stackIndex": 1, "attributeIndices": [1], "linkIndex": 1, values: ["3"],
-                               "timestampsUnixNano": ["1100"]}],
-                    "timeUnixNano": "1000", "durationNano": "5000",
-                    "periodType": {"typeStrindex": 7, "unitStrindex": 8}, "period": "50",
-                }]}],
-            }],
-            "dictionary": {
-                "mappingTable": [{}],
-                "locationTable": [{}, {lines: [{"functionIndex": 1, "line": "1", "column": 3}]},
-                                  {lines: [{"functionIndex": 2, "line": 1, "column": "3"}]}],
-                "functionTable": [{}, {"nameStrindex": 1}, {"nameStrindex": 2}],
-                "linkTable": [{}, {"traceId": "07".repeat(16), "spanId": base64(&[9; 8])}],
-                "stringTable": ["", "leaf", "main", "http.route", "unused", "samples", "count", "cpu", "nanoseconds"],
-                "attributeTable": [{}, {"keyStrindex": 3, "value": {"stringValue": "/cart"}}],
-                "stackTable": [{}, {"locationIndices": [1, 2]}],
-            },
-        });
+        let json = profiles_json([samples, values, lines]);
         let parsed = ProfilesJson::parse(json.to_string().as_bytes(), &Limits::default()).unwrap();
         let (set, outcome) = parsed.decode(&Limits::default(), 0).unwrap();
         assert!(outcome.is_clean(), "{}", outcome.message());

@@ -1,6 +1,8 @@
 //! OTLP in: against the generated types, against other versions, against damage.
+#![allow(clippy::unwrap_used, reason = "helpers of tests are tests, too")]
 
 mod builder;
+mod corpus;
 mod dice;
 mod encode;
 mod hostile;

@@ -389,7 +389,7 @@ impl<'r> Oracle<'r> {
 
 fn file_address(mapping: &opentelemetry_proto::tonic::profiles::v1development::Mapping, address: u64) -> u64 {
     let (start, limit) = (mapping.memory_start, mapping.memory_limit);
-    if start >= 1 << 36 && start < 1 << 63 && address >= start && address < limit {
+    if (1 << 36..1 << 63).contains(&start) && (start..limit).contains(&address) {
         (address - start).saturating_add(mapping.file_offset)
     } else {
         address
