@@ -36,13 +36,19 @@ fn main() {
     let profiles = profile_request(&mut random, 1).encode_to_vec();
     let shared = profile_request(&mut random, 5).encode_to_vec();
     let limits = Limits::default();
-    // With `repeat` as argument only our own readers run, again and again, for a profiler to look at.
-    if std::env::args().nth(1).as_deref() == Some("repeat") {
-        for _ in 0..20 * ROUNDS {
-            black_box(decode_traces(&traces, &limits, &mut Counter::default()).ok());
-            black_box(decode_profiles(&profiles, &limits, 0).ok());
+    // With `spans` or `samples` as argument only our own reader runs, again and again, for a profiler to look at.
+    match std::env::args().nth(1).as_deref() {
+        Some("spans") => {
+            return (0..20 * ROUNDS).for_each(|_| {
+                black_box(decode_traces(&traces, &limits, &mut Counter::default()).ok());
+            });
         }
-        return;
+        Some("samples") => {
+            return (0..50 * ROUNDS).for_each(|_| {
+                black_box(decode_profiles(&shared, &limits, 0).ok());
+            });
+        }
+        _ => {}
     }
     println!("spans: {} bytes each", traces.len() / SPANS);
     let ours = best(|| {

@@ -160,7 +160,10 @@ impl<'a, S: TraceSink> Decoder<'a, '_, S> {
                 Err(fault) if fault.problem.is_fatal() => return Err(fault.element("spans", index)),
                 Err(fault) => {
                     self.outcome.rejected += 1;
-                    self.outcome.note(&place.locate(fault.element("spans", index)));
+                    let fault = fault.element("spans", index);
+                    if !self.outcome.count_known(&fault) {
+                        self.outcome.note(&place.locate(fault));
+                    }
                 }
             }
             index += 1;

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use hashbrown::HashMap;
 use hotspan_model::profile::ProfileContext;
 use hotspan_model::{Profile, ProfileId, ProfileSet, Resource, Sample, Scope};
 
@@ -249,20 +250,29 @@ impl<'a, 'l> Assembler<'a, 'l> {
             original_payload: Cow::Borrowed(header.payload),
             source: Cow::Borrowed("otlp"),
         };
-        let profile = Profile {
-            id,
+        let template = Profile {
+            id: None,
             profile_type,
             labels: around.series.labels.clone(),
             time,
             duration: i64::try_from(header.duration).unwrap_or(i64::MAX),
             period: header.period,
             context,
-            samples: Vec::with_capacity((header.sample_count as usize).min(MAX_SAMPLES_AHEAD)),
+            samples: Vec::new(),
         };
+        let samples = Vec::with_capacity((header.sample_count as usize).min(MAX_SAMPLES_AHEAD));
+        let profile = Profile { id, samples, ..template.clone() };
         self.charge_profile(&profile)?;
         self.profile_number += 1;
-        let mut parts =
-            Parts { profiles: vec![(0, profile)], scale, time, fallback: identity.link(), used_sets: Vec::new() };
+        let mut parts = Parts {
+            profiles: vec![profile],
+            by_service: HashMap::new(),
+            template,
+            scale,
+            time,
+            fallback: identity.link(),
+            used_sets: Vec::new(),
+        };
         let rejected = self.samples(message, &mut parts, around, index)?;
         self.outcome.rejected_samples += rejected;
         if rejected > 0 && rejected == header.sample_count {
@@ -272,7 +282,7 @@ impl<'a, 'l> Assembler<'a, 'l> {
         self.outcome.accepted += 1;
         parts.drop_empty_first();
         let mappings = self.mappings_json(&parts.used_sets)?;
-        for (_, mut profile) in parts.profiles {
+        for mut profile in parts.profiles {
             self.budget.charge(mappings.len())?;
             profile.context.mappings = Cow::Owned(mappings.clone());
             self.set.profiles.push(profile);

@@ -1,5 +1,6 @@
 //! Samples to rows of the profile they belong to.
 
+use hashbrown::HashMap;
 use hotspan_model::labels::SERVICE_NAME;
 use hotspan_model::{Link, Profile, Sample};
 
@@ -11,8 +12,12 @@ use super::facts::Facts;
 
 /// The profiles that one profile of the request becomes: one, or one for each service its samples name.
 pub(super) struct Parts<'a> {
-    /// The number of the service, 0 for that of the resource, and the profile.
-    pub(super) profiles: Vec<(u32, Profile<'a>)>,
+    /// The first one is that of the resource's own service.
+    pub(super) profiles: Vec<Profile<'a>>,
+    /// Which of them belongs to the service with this number.
+    pub(super) by_service: HashMap<u32, usize>,
+    /// A profile like the first one, without id and samples.
+    pub(super) template: Profile<'a>,
     pub(super) scale: i64,
     pub(super) time: i64,
     /// The span of samples that name none.
@@ -23,9 +28,9 @@ pub(super) struct Parts<'a> {
 impl Parts<'_> {
     /// Leaves out the resource's own profile if every sample belongs to a service that it names itself.
     pub(super) fn drop_empty_first(&mut self) {
-        if self.profiles.len() > 1 && self.profiles[0].1.samples.is_empty() {
-            let (_, first) = self.profiles.remove(0);
-            self.profiles[0].1.id = first.id;
+        if self.profiles.len() > 1 && self.profiles[0].samples.is_empty() {
+            let first = self.profiles.remove(0);
+            self.profiles[0].id = first.id;
         }
     }
 }
@@ -52,7 +57,9 @@ impl<'a> Assembler<'a, '_> {
                     return Err(fault);
                 }
                 rejected += 1;
-                self.outcome.note(&around.locate(fault, index));
+                if !self.outcome.count_known(&fault) {
+                    self.outcome.note(&around.locate(fault, index));
+                }
             }
             number += 1;
         }
@@ -102,21 +109,21 @@ impl<'a> Assembler<'a, '_> {
     #[inline]
     fn samples_of_service<'p>(&mut self, service: u32, parts: &'p mut Parts<'a>) -> Read<&'p mut Vec<Sample>> {
         if service == 0 {
-            return Ok(&mut parts.profiles[0].1.samples);
+            return Ok(&mut parts.profiles[0].samples);
         }
-        let at = match parts.profiles.iter().position(|(known, _)| *known == service) {
-            Some(at) => at,
+        let at = match parts.by_service.get(&service) {
+            Some(at) => *at,
             None => {
-                let (_, first) = &parts.profiles[0];
                 // An id names one profile: the others get one from their content.
-                let mut split = Profile { id: None, samples: Vec::new(), ..first.clone() };
+                let mut split = parts.template.clone();
                 split.labels.set(SERVICE_NAME, self.facts.services[service as usize - 1].as_str());
                 self.charge_profile(&split)?;
-                parts.profiles.push((service, split));
+                parts.by_service.insert(service, parts.profiles.len());
+                parts.profiles.push(split);
                 parts.profiles.len() - 1
             }
         };
-        Ok(&mut parts.profiles[at].1.samples)
+        Ok(&mut parts.profiles[at].samples)
     }
 
     /// The link from the table, completed by what the attributes of sample, profile, scope and resource say.
