@@ -362,7 +362,7 @@ fn real_requests_stay_within_the_budget() {
         for depth in 0..60usize {
             stack.push(locations[function]);
             let branches = (number * 7919 + depth * 104_729) % 23 == 0;
-            function = (function * 31 + usize::from(branches) * (97 + number) + 13) % 2_000;
+            function = (function * 31 + usize::from(branches) * 97 + 13) % 2_000;
         }
         stack.reverse();
         let stack_index = builder.stack(&stack);
