@@ -154,16 +154,16 @@ impl<'a, 'l> ItemReader<'a, 'l> {
     /// A `KeyValue` that is an element of `attributes`.
     #[inline]
     pub(crate) fn attribute(&mut self, from: &mut Reader<'a>, field: Field, into: &mut Vec<Attribute<'a>>) -> Read<()> {
-        let message = from.message(field).element("attributes", into.len())?;
-        let attribute = self.key_value(message, 1).element("attributes", into.len())?;
-        into.push(attribute);
-        Ok(())
+        let index = into.len();
+        let message = from.message(field).element("attributes", index)?;
+        self.key_value(message, 1, into).element("attributes", index)
     }
 
+    /// Reads a `KeyValue` into its place at the end of the list, since an attribute is long to move.
     #[inline]
-    fn key_value(&mut self, mut message: Reader<'a>, depth: usize) -> Read<Attribute<'a>> {
+    fn key_value(&mut self, mut message: Reader<'a>, depth: usize, into: &mut Vec<Attribute<'a>>) -> Read<()> {
         self.charge(size_of::<Attribute<'_>>())?;
-        let mut attribute = Attribute { key: Cow::Borrowed(""), value: Value::Empty };
+        let attribute = into.push_mut(Attribute { key: Cow::Borrowed(""), value: Value::Empty });
         let mut key_index = 0;
         while let Some(field) = message.field()? {
             match field.number {
@@ -177,9 +177,9 @@ impl<'a, 'l> ItemReader<'a, 'l> {
             }
         }
         if attribute.key.is_empty() && key_index != 0 {
-            attribute.key = self.dictionary_text(key_index).field("key_strindex")?;
+            attribute.key = self.dictionary_text(key_index).field("key_strindex")?.unwrap_or_default();
         }
-        Ok(attribute)
+        Ok(())
     }
 
     /// An `AnyValue`. Of several values the last one counts, but lists that follow each other are joined, as
@@ -210,7 +210,8 @@ impl<'a, 'l> ItemReader<'a, 'l> {
                 }
                 8 => {
                     let index = message.int32(field).field("string_value_strindex")?;
-                    *into = Value::String(self.dictionary_text(index).field("string_value_strindex")?);
+                    let text = self.dictionary_text(index).field("string_value_strindex")?;
+                    *into = text.map_or(Value::Empty, Value::String);
                 }
                 _ => message.skip(field)?,
             }
@@ -250,9 +251,9 @@ impl<'a, 'l> ItemReader<'a, 'l> {
                 list.skip(field)?;
                 continue;
             }
-            let message = list.message(field).element("values", values.len())?;
-            let attribute = self.key_value(message, depth + 1).element("values", values.len())?;
-            values.push(attribute);
+            let index = values.len();
+            let message = list.message(field).element("values", index)?;
+            self.key_value(message, depth + 1, &mut values).element("values", index)?;
         }
         *into = Value::KeyValues(values);
         Ok(())
@@ -263,14 +264,18 @@ impl<'a, 'l> ItemReader<'a, 'l> {
         if depth > limit { Err(Fault::new(Problem::Nesting { limit })) } else { Ok(()) }
     }
 
-    fn dictionary_text(&mut self, index: i32) -> Read<Cow<'a, str>> {
+    /// A text by its index. Where there is no dictionary, as with traces, the field means nothing.
+    fn dictionary_text(&mut self, index: i32) -> Read<Option<Cow<'a, str>>> {
         let dictionary = self.dictionary;
+        if dictionary.is_empty() {
+            return Ok(None);
+        }
         let Some(text) = usize::try_from(index).ok().and_then(|at| dictionary.get(at)) else {
             let len = dictionary.len();
             return Err(Fault::new(Problem::Index { found: i64::from(index), table: "string_table", len }));
         };
         // A few bytes can refer to a long text again and again, and each becomes a copy in the end.
         self.charge(text.len())?;
-        Ok(text.clone())
+        Ok(Some(text.clone()))
     }
 }

@@ -70,6 +70,15 @@ impl Outcome {
         self.note_many(fault, 1);
     }
 
+    /// Counts a problem of a kind that was met before, for which its full path is of no interest; false if it is new.
+    pub(crate) fn count_known(&mut self, fault: &Fault) -> bool {
+        let (field, problem) = (fault.leaf(), std::mem::discriminant(&fault.problem));
+        let known = self.reasons.iter_mut().find(|known| known.field == field && known.problem == problem);
+        let Some(known) = known else { return false };
+        known.count += 1;
+        true
+    }
+
     /// Takes down a problem that `count` items share.
     pub(crate) fn note_many(&mut self, fault: &Fault, count: u64) {
         match fault.problem {

@@ -160,7 +160,10 @@ impl<'a, S: TraceSink> Decoder<'a, '_, S> {
                 Err(fault) if fault.problem.is_fatal() => return Err(fault.element("spans", index)),
                 Err(fault) => {
                     self.outcome.rejected += 1;
-                    self.outcome.note(&place.locate(fault.element("spans", index)));
+                    let fault = fault.element("spans", index);
+                    if !self.outcome.count_known(&fault) {
+                        self.outcome.note(&place.locate(fault));
+                    }
                 }
             }
             index += 1;
@@ -168,17 +171,23 @@ impl<'a, S: TraceSink> Decoder<'a, '_, S> {
         Ok(())
     }
 
+    /// Makes the scratch ready for the next span. Field by field, since a span is long to move.
     fn clear_span(&mut self) {
-        let Span { mut attributes, mut events, mut links, .. } = std::mem::take(&mut self.span);
-        attributes.clear();
-        for event in events.drain(..) {
+        self.items.start_item();
+        let span = &mut self.span;
+        span.attributes.clear();
+        for event in span.events.drain(..) {
             self.items.give_back(event.attributes);
         }
-        for link in links.drain(..) {
+        for link in span.links.drain(..) {
             self.items.give_back(link.attributes);
         }
-        self.span = Span { attributes, events, links, ..Span::default() };
-        self.items.start_item();
+        // Ids, parent and times are set by every span.
+        (span.trace_state, span.name, span.status_message) = ("", "", "");
+        (span.kind, span.status, span.flags) = (SpanKind::Unspecified, StatusCode::Unset, 0);
+        span.dropped_attributes_count = 0;
+        span.dropped_events_count = 0;
+        span.dropped_links_count = 0;
     }
 }
 

@@ -24,6 +24,8 @@ pub(crate) const BYTES: u8 = 2;
 const GROUP_START: u8 = 3;
 const GROUP_END: u8 = 4;
 pub(crate) const FIXED32: u8 = 5;
+/// A bit for each wire type but those of groups.
+const COMMON_WIRE_TYPES: u8 = 1 << VARINT | 1 << FIXED64 | 1 << BYTES | 1 << FIXED32;
 
 /// As deep as prost follows groups, which nobody sends.
 const MAX_GROUP_DEPTH: usize = 100;
@@ -34,28 +36,41 @@ impl<'a> Reader<'a> {
     }
 
     /// The next field, or none at the end of the message. Groups are skipped: no message here has any.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn field(&mut self) -> Read<Option<Field>> {
-        loop {
-            let here = self.rest;
-            let key = match *here {
-                [] => return Ok(None),
-                [byte, ref rest @ ..] if byte < 0x80 => {
-                    self.rest = rest;
-                    u64::from(byte)
-                }
-                _ => self.long_varint()?,
-            };
-            let field = Field { number: (key >> 3) as u32, wire: (key & 7) as u8 };
-            if key > u64::from(u32::MAX) || field.number == 0 || field.wire > FIXED32 {
-                return Fault::broken(Problem::FieldNumber, here);
+        match *self.rest {
+            [] => Ok(None),
+            // Numbers up to 15 with one of the four wire types in use: nearly every field there is.
+            [key @ 8..0x80, ref rest @ ..] if COMMON_WIRE_TYPES >> (key & 7) & 1 == 1 => {
+                self.rest = rest;
+                Ok(Some(Field { number: u32::from(key >> 3), wire: key & 7 }))
             }
+            _ => self.uncommon_field(),
+        }
+    }
+
+    #[inline(never)]
+    fn uncommon_field(&mut self) -> Read<Option<Field>> {
+        while !self.rest.is_empty() {
+            let here = self.rest;
+            let field = self.key()?;
             match field.wire {
                 GROUP_START => self.skip_group(field.number)?,
                 GROUP_END => return Fault::broken(Problem::Group, here),
                 _ => return Ok(Some(field)),
             }
         }
+        Ok(None)
+    }
+
+    fn key(&mut self) -> Read<Field> {
+        let here = self.rest;
+        let key = self.raw_varint()?;
+        let field = Field { number: (key >> 3) as u32, wire: (key & 7) as u8 };
+        if key > u64::from(u32::MAX) || field.number == 0 || field.wire > FIXED32 {
+            return Fault::broken(Problem::FieldNumber, here);
+        }
+        Ok(field)
     }
 
     /// A varint, whatever the field's type makes of it.
@@ -94,7 +109,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A length and as many bytes: a text, bytes, a message or packed numbers.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn bytes(&mut self, field: Field) -> Read<&'a [u8]> {
         if field.wire != BYTES {
             return self.wrong_type(field, "length-delimited (2)");
@@ -103,7 +118,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A nested message.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn message(&mut self, field: Field) -> Read<Reader<'a>> {
         Ok(Reader { rest: self.bytes(field)? })
     }
@@ -167,17 +182,23 @@ impl<'a> Reader<'a> {
         self.rest
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn raw_varint(&mut self) -> Read<u64> {
         match *self.rest {
             [byte, ref rest @ ..] if byte < 0x80 => {
                 self.rest = rest;
                 Ok(u64::from(byte))
             }
+            // Indices into tables mostly have two bytes.
+            [low, high, ref rest @ ..] if high < 0x80 => {
+                self.rest = rest;
+                Ok(u64::from(low & 0x7f) | u64::from(high) << 7)
+            }
             _ => self.long_varint(),
         }
     }
 
+    #[inline(never)]
     fn long_varint(&mut self) -> Read<u64> {
         let mut value = 0u64;
         for (at, byte) in self.rest.iter().take(10).enumerate() {
@@ -193,7 +214,7 @@ impl<'a> Reader<'a> {
         Fault::broken(Problem::Varint, self.rest)
     }
 
-    #[inline]
+    #[inline(always)]
     fn raw_bytes(&mut self) -> Read<&'a [u8]> {
         let length = self.raw_varint()?;
         if length > self.rest.len() as u64 {
@@ -208,11 +229,7 @@ impl<'a> Reader<'a> {
         let mut open = vec![number];
         while let Some(innermost) = open.last().copied() {
             let here = self.rest;
-            let key = self.raw_varint()?;
-            let field = Field { number: (key >> 3) as u32, wire: (key & 7) as u8 };
-            if key > u64::from(u32::MAX) || field.number == 0 || field.wire > FIXED32 {
-                return Fault::broken(Problem::FieldNumber, here);
-            }
+            let field = self.key()?;
             match field.wire {
                 GROUP_START if open.len() < MAX_GROUP_DEPTH => open.push(field.number),
                 GROUP_END if field.number == innermost => drop(open.pop()),

@@ -289,6 +289,7 @@ impl<'r> Oracle<'r> {
                 ("thread.name", Value::String(name)) => thread_name = name.to_string(),
                 ("thread.id", Value::Int(id)) => thread_id = Some(*id),
                 ("thread.id", Value::String(text)) if text.parse::<i64>().is_ok() => thread_id = text.parse().ok(),
+                ("thread.id", _) => others.push((key, value, unit)),
                 _ if take_identity(&mut identity, key, &value) => {}
                 ("service.name", Value::String(text)) if !text.is_empty() => service = Some(text.to_string()),
                 (_, Value::String(text)) if !key.is_empty() && !text.is_empty() && unit.is_empty() => {
@@ -389,7 +390,7 @@ impl<'r> Oracle<'r> {
 
 fn file_address(mapping: &opentelemetry_proto::tonic::profiles::v1development::Mapping, address: u64) -> u64 {
     let (start, limit) = (mapping.memory_start, mapping.memory_limit);
-    if start >= 1 << 36 && start < 1 << 63 && address >= start && address < limit {
+    if (1 << 36..1 << 63).contains(&start) && (start..limit).contains(&address) {
         (address - start).saturating_add(mapping.file_offset)
     } else {
         address

@@ -125,6 +125,7 @@ pub(crate) fn value(sent: Option<&AnyValue>) -> Value<'_> {
         Some(Sent::BytesValue(bytes)) => Value::Bytes(Cow::Borrowed(bytes)),
         Some(Sent::ArrayValue(list)) => Value::Array(list.values.iter().map(|sent| value(Some(sent))).collect()),
         Some(Sent::KvlistValue(list)) => Value::KeyValues(attributes(&list.values)),
-        Some(Sent::StringValueStrindex(_)) => unreachable!("not generated for traces"),
+        // Traces have no dictionary.
+        Some(Sent::StringValueStrindex(_)) => Value::Empty,
     }
 }

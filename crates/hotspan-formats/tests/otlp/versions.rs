@@ -40,6 +40,12 @@ fn profile(samples: &[Message]) -> Message {
     profile.fixed64(3, 1_000).varint(4, 500).message(5, &Message::new().varint(1, 3).varint(2, 4)).varint(6, 10)
 }
 
+/// A full sample in the numbering of v1.9.
+pub(crate) fn sample_request() -> Vec<u8> {
+    let sample = Message::new().varint(1, 1).packed(2, &[3]).packed(3, &[1]).varint(4, 1).packed_fixed64(5, &[1_100]);
+    request(&profile(&[sample]))
+}
+
 /// Value, time, trace byte and route of each row.
 fn rows(set: &ProfileSet<'_>) -> Vec<(i64, i64, u8, Option<String>)> {
     let row = |sample: &hotspan_model::Sample| {
@@ -115,7 +121,7 @@ fn values_alone() {
 #[test]
 fn moved_profile_fields() {
     let sample = Message::new().varint(1, 1).packed(2, &[3]).packed(3, &[1]);
-    let old = profile(&[sample.clone()])
+    let old = profile(std::slice::from_ref(&sample))
         .packed(7, &[7])
         .bytes(8, [4; 16])
         .varint(9, 6)

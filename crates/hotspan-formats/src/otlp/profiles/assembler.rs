@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 
-use hotspan_model::labels::SERVICE_NAME;
+use hashbrown::HashMap;
 use hotspan_model::profile::ProfileContext;
-use hotspan_model::{Link, Profile, ProfileId, ProfileSet, Resource, Sample, Scope};
+use hotspan_model::{Profile, ProfileId, ProfileSet, Resource, Sample, Scope};
 
 use super::super::attributes::{ItemReader, Repairs};
 use super::super::fault::{Fault, Locate as _, Problem, Read};
@@ -13,10 +13,11 @@ use super::super::resource::{merge_resource, merge_scope};
 use super::super::wire::Reader;
 use super::budget::Budget;
 use super::context::{resource_json, scope_json, write_table_attributes};
-use super::dictionary::{Dictionary, wrong_index};
-use super::facts::{FactTable, Facts, take_identity};
+use super::dictionary::Dictionary;
+use super::facts::{FactTable, take_identity};
 use super::header::Header;
 use super::profile_types::{ValueType, resolve};
+use super::rows::Parts;
 use super::samples::RawSample;
 use super::series::Series;
 use super::stacks::Stacks;
@@ -28,32 +29,33 @@ const MAX_SAMPLES_AHEAD: usize = 1 << 14;
 
 /// A set in the making.
 pub(super) struct Assembler<'a, 'l> {
-    dictionary: Dictionary<'a>,
-    stacks: Stacks,
-    facts: FactTable<'a>,
-    set: ProfileSet<'a>,
-    outcome: Outcome,
-    budget: Budget,
-    limits: &'l Limits,
-    received_at: i64,
-    fields: [Role; 8],
-    raw: RawSample,
+    pub(super) dictionary: Dictionary<'a>,
+    pub(super) stacks: Stacks,
+    pub(super) facts: FactTable<'a>,
+    pub(super) set: ProfileSet<'a>,
+    pub(super) outcome: Outcome,
+    pub(super) budget: Budget,
+    pub(super) limits: &'l Limits,
+    pub(super) received_at: i64,
+    pub(super) fields: [Role; 8],
+    pub(super) raw: RawSample,
     /// For each set of mappings, the number of the last profile that used it.
-    mapping_set_used: Vec<u64>,
-    profile_number: u64,
+    pub(super) mapping_set_used: Vec<u64>,
+    pub(super) profile_number: u64,
 }
 
 /// What the profiles of a scope share.
-struct Surroundings {
-    series: Series,
-    resource: String,
-    scope: String,
-    group: usize,
-    scope_index: usize,
+pub(super) struct Surroundings {
+    pub(super) series: Series,
+    pub(super) resource: String,
+    pub(super) scope: String,
+    pub(super) group: usize,
+    pub(super) scope_index: usize,
 }
 
 impl Surroundings {
-    fn locate(&self, fault: Box<Fault>, profile: usize) -> Box<Fault> {
+    /// Adds the path to one of the profiles.
+    pub(super) fn locate(&self, fault: Box<Fault>, profile: usize) -> Box<Fault> {
         let fault = fault.element("profiles", profile).element("scope_profiles", self.scope_index);
         fault.element("resource_profiles", self.group)
     }
@@ -248,20 +250,29 @@ impl<'a, 'l> Assembler<'a, 'l> {
             original_payload: Cow::Borrowed(header.payload),
             source: Cow::Borrowed("otlp"),
         };
-        let profile = Profile {
-            id,
+        let template = Profile {
+            id: None,
             profile_type,
             labels: around.series.labels.clone(),
             time,
             duration: i64::try_from(header.duration).unwrap_or(i64::MAX),
             period: header.period,
             context,
-            samples: Vec::with_capacity((header.sample_count as usize).min(MAX_SAMPLES_AHEAD)),
+            samples: Vec::new(),
         };
+        let samples = Vec::with_capacity((header.sample_count as usize).min(MAX_SAMPLES_AHEAD));
+        let profile = Profile { id, samples, ..template.clone() };
         self.charge_profile(&profile)?;
         self.profile_number += 1;
-        let mut parts =
-            Parts { profiles: vec![(0, profile)], scale, time, fallback: identity.link(), used_sets: Vec::new() };
+        let mut parts = Parts {
+            profiles: vec![profile],
+            by_service: HashMap::new(),
+            template,
+            scale,
+            time,
+            fallback: identity.link(),
+            used_sets: Vec::new(),
+        };
         let rejected = self.samples(message, &mut parts, around, index)?;
         self.outcome.rejected_samples += rejected;
         if rejected > 0 && rejected == header.sample_count {
@@ -271,7 +282,7 @@ impl<'a, 'l> Assembler<'a, 'l> {
         self.outcome.accepted += 1;
         parts.drop_empty_first();
         let mappings = self.mappings_json(&parts.used_sets)?;
-        for (_, mut profile) in parts.profiles {
+        for mut profile in parts.profiles {
             self.budget.charge(mappings.len())?;
             profile.context.mappings = Cow::Owned(mappings.clone());
             self.set.profiles.push(profile);
@@ -279,123 +290,12 @@ impl<'a, 'l> Assembler<'a, 'l> {
         Ok(())
     }
 
-    fn charge_profile(&mut self, profile: &Profile<'_>) -> Read<()> {
+    pub(super) fn charge_profile(&mut self, profile: &Profile<'_>) -> Read<()> {
         let context = &profile.context;
         let texts = context.resource.len() + context.scope.len() + context.original_payload_format.len();
         let labels: usize = profile.labels.iter().map(|(name, value)| name.len() + value.len() + 48).sum();
         let samples = profile.samples.capacity() * size_of::<Sample>();
         self.budget.charge(size_of::<Profile<'_>>() + texts + labels + samples)
-    }
-
-    /// Reads all samples, and says how many were refused.
-    fn samples(
-        &mut self,
-        mut walk: Reader<'a>,
-        parts: &mut Parts<'a>,
-        around: &Surroundings,
-        index: usize,
-    ) -> Read<u64> {
-        let (mut number, mut rejected) = (0, 0);
-        while let Some(field) = walk.field()? {
-            if field.number != 2 {
-                walk.skip(field)?;
-                continue;
-            }
-            let sample = walk.message(field).element("samples", number)?;
-            if let Err(fault) = self.sample(sample, parts) {
-                let fault = fault.element("samples", number);
-                if fault.problem.is_fatal() {
-                    return Err(fault);
-                }
-                rejected += 1;
-                self.outcome.note(&around.locate(fault, index));
-            }
-            number += 1;
-        }
-        Ok(rejected)
-    }
-
-    #[inline]
-    fn sample(&mut self, message: Reader<'a>, parts: &mut Parts<'a>) -> Read<()> {
-        self.raw.read(message, &self.fields)?;
-        let count = self.raw.observation_count()?;
-        let index = self.raw.stack_index;
-        let stack =
-            self.stacks.get(index, &self.dictionary, &mut self.set.paths, &mut self.budget).field("stack_index")?;
-        let facts =
-            self.facts.get(&self.raw.attributes, &self.dictionary, &mut self.set, self.limits, &mut self.budget)?;
-        let link = self.link(self.raw.link_index, &facts, parts.fallback).field("link_index")?;
-        let used = stack.mappings as usize;
-        if used >= self.mapping_set_used.len() {
-            self.mapping_set_used.resize(self.stacks.mapping_sets.len(), 0);
-        }
-        if self.mapping_set_used[used] != self.profile_number {
-            self.mapping_set_used[used] = self.profile_number;
-            parts.used_sets.push(stack.mappings);
-        }
-        // Growing doubles, so that a row may take its place twice.
-        self.budget.charge(count.saturating_mul(2 * size_of::<Sample>()))?;
-        let (scale, profile_time) = (parts.scale, parts.time);
-        let samples = self.samples_of_service(facts.service, parts)?;
-        for observation in self.raw.observations() {
-            // A time that no clock shows is no time.
-            let time = observation.time.and_then(|time| i64::try_from(time).ok()).filter(|time| *time != 0);
-            samples.push(Sample {
-                path: stack.path,
-                value: observation.value.saturating_mul(scale),
-                time: time.unwrap_or(profile_time),
-                timed: time.is_some(),
-                link,
-                thread: facts.thread,
-                labels: facts.labels,
-                attributes: facts.attributes,
-            });
-        }
-        Ok(())
-    }
-
-    /// Where the samples of a service go: a profile of several services becomes one for each.
-    #[inline]
-    fn samples_of_service<'p>(&mut self, service: u32, parts: &'p mut Parts<'a>) -> Read<&'p mut Vec<Sample>> {
-        if service == 0 {
-            return Ok(&mut parts.profiles[0].1.samples);
-        }
-        let at = match parts.profiles.iter().position(|(known, _)| *known == service) {
-            Some(at) => at,
-            None => {
-                let (_, first) = &parts.profiles[0];
-                // An id names one profile: the others get one from their content.
-                let mut split = Profile { id: None, samples: Vec::new(), ..first.clone() };
-                split.labels.set(SERVICE_NAME, self.facts.services[service as usize - 1].as_str());
-                self.charge_profile(&split)?;
-                parts.profiles.push((service, split));
-                parts.profiles.len() - 1
-            }
-        };
-        Ok(&mut parts.profiles[at].1.samples)
-    }
-
-    /// The link from the table, completed by what the attributes of sample, profile, scope and resource say.
-    #[inline]
-    fn link(&mut self, index: i32, facts: &Facts, fallback: Link) -> Read<u32> {
-        let table = match usize::try_from(index).ok().and_then(|at| self.dictionary.links.get(at)) {
-            _ if index == 0 => Link::default(),
-            Some(link) => *link,
-            None => return Err(wrong_index(index, "link_table", self.dictionary.links.len())),
-        };
-        if index != 0 && !table.trace_id.is_zero() && !table.span_id.is_zero() {
-            return Ok(index as u32);
-        }
-        let mut link = table;
-        for other in [facts.link, fallback] {
-            if link.span_id.is_zero() {
-                link.span_id = other.span_id;
-            }
-            if link.trace_id.is_zero() {
-                link.trace_id = other.trace_id;
-            }
-        }
-        self.facts.intern_link(link, &mut self.set, &mut self.budget)
     }
 
     fn profile_attributes(&mut self, header: &Header<'a>) -> Read<String> {
@@ -461,27 +361,6 @@ impl<'a, 'l> Assembler<'a, 'l> {
             json.push(']');
         }
         Ok(json)
-    }
-}
-
-/// The profiles that one profile of the request becomes: one, or one for each service its samples name.
-struct Parts<'a> {
-    /// The number of the service, 0 for that of the resource, and the profile.
-    profiles: Vec<(u32, Profile<'a>)>,
-    scale: i64,
-    time: i64,
-    /// The span of samples that name none.
-    fallback: Link,
-    used_sets: Vec<u32>,
-}
-
-impl Parts<'_> {
-    /// Leaves out the resource's own profile if every sample belongs to a service that it names itself.
-    fn drop_empty_first(&mut self) {
-        if self.profiles.len() > 1 && self.profiles[0].1.samples.is_empty() {
-            let (_, first) = self.profiles.remove(0);
-            self.profiles[0].1.id = first.id;
-        }
     }
 }
 

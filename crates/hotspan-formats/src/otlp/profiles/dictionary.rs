@@ -141,6 +141,7 @@ impl<'a> Dictionary<'a> {
 }
 
 /// What a text takes beyond the request it borrows from.
+#[allow(clippy::ptr_arg, reason = "whether it is owned is the question")]
 pub(super) fn owned_bytes(text: &Cow<'_, str>) -> usize {
     if matches!(text, Cow::Owned(_)) { text.len() } else { 0 }
 }

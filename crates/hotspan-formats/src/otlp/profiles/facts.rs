@@ -16,7 +16,8 @@ use super::dictionary::{Dictionary, TableAttribute};
 use crate::Limits;
 use crate::span_identity::Identity;
 
-/// Texts that differ from event to event: as labels they would make a series of every sample.
+/// Texts that differ from event to event, and numbers that came as texts: as labels they would make a series of
+/// every sample.
 const PER_EVENT_KEYS: &[&str] = &[
     "code.stacktrace",
     "db.query.text",
@@ -25,10 +26,15 @@ const PER_EVENT_KEYS: &[&str] = &[
     "exception.stacktrace",
     "http.target",
     "http.url",
+    "pid",
+    "process.pid",
     "request.id",
     "request_id",
     "requestId",
     "session.id",
+    "thread.id",
+    "thread_id",
+    "tid",
     "url.full",
     "url.path",
     "url.query",
@@ -53,6 +59,7 @@ pub(super) struct FactTable<'a> {
     threads: HashMap<Thread<'a>, u32>,
     attribute_sets: HashMap<String, u32>,
     links: HashMap<Link, u32>,
+    service_numbers: HashMap<String, u32>,
     pub(super) services: Vec<String>,
 }
 
@@ -120,7 +127,7 @@ impl<'a> FactTable<'a> {
             thread: self.intern_thread(thread, set),
             attributes: self.intern_attributes(others.finish(), set, budget)?,
             link: identity.link(),
-            service: service.map_or(0, |name| self.intern_service(name)),
+            service: service.map_or(Ok(0), |name| self.intern_service(name, budget))?,
         })
     }
 
@@ -155,13 +162,15 @@ impl<'a> FactTable<'a> {
         }))
     }
 
-    fn intern_service(&mut self, name: &str) -> u32 {
-        // A host has tens of services at most that share a profile.
-        if let Some(at) = self.services.iter().position(|known| known == name) {
-            return at as u32 + 1;
+    fn intern_service(&mut self, name: &str, budget: &mut Budget) -> Read<u32> {
+        if let Some(known) = self.service_numbers.get(name) {
+            return Ok(*known);
         }
+        budget.charge(2 * (name.len() + 32))?;
         self.services.push(name.to_owned());
-        self.services.len() as u32
+        let number = self.services.len() as u32;
+        self.service_numbers.insert(name.to_owned(), number);
+        Ok(number)
     }
 
     /// The index of a link that is not from the link table.

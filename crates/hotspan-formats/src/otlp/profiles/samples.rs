@@ -38,7 +38,7 @@ impl RawSample {
                 Role::Stack => self.stack_index = message.int32(field).field("stack_index")?,
                 Role::Link => self.link_index = message.int32(field).field("link_index")?,
                 Role::Attributes => {
-                    pack_varints(&mut message, field, &mut self.attributes).field("attribute_indices")?
+                    pack_varints(&mut message, field, &mut self.attributes).field("attribute_indices")?;
                 }
                 Role::Values => pack_varints(&mut message, field, &mut self.values).field("values")?,
                 Role::Timestamps => {
