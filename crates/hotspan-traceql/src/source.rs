@@ -22,7 +22,7 @@ pub trait SpanSource {
     fn element(&self, span: usize, field: FieldId, index: usize) -> FieldValue<'_>;
 
     /// Start of a span in nanoseconds since 1970.
-    fn start_nanos(&self, span: usize) -> u64;
+    fn start_nanos(&self, span: usize) -> i64;
 
     /// The id of a span.
     fn span_id(&self, span: usize) -> SpanId;
@@ -43,7 +43,7 @@ pub trait TraceSource: SpanSource {
     fn parent_id(&self, span: usize) -> Option<SpanId>;
 
     /// Length of a span in nanoseconds.
-    fn duration_nanos(&self, span: usize) -> u64;
+    fn duration_nanos(&self, span: usize) -> i64;
 
     /// Name of a span.
     fn name(&self, span: usize) -> &str;

@@ -6,7 +6,7 @@ use std::hash::{Hash, Hasher};
 
 use hotspan_model::{SpanId, TraceId};
 
-use crate::ast::{CompareOp, Kind, Literal, Status, write_duration, write_quoted};
+use crate::ast::{CompareOp, Keyword, Kind, Literal, Status, write_duration, write_quoted};
 
 /// The value of a field for one span, borrowed from its source: reading one allocates nothing.
 #[derive(Debug, Clone, Copy, PartialEq)]

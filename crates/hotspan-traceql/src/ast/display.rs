@@ -3,7 +3,7 @@
 use std::fmt::{self, Display, Formatter, Write};
 
 use super::{
-    AggregateOp, ArithmeticOp, Field, FieldExpr, FieldExprKind, Literal, MetricsExpr, MetricsFunction, Pipeline, Query,
+    AggregateOp, ArithmeticOp, Field, FieldExpr, FieldExprKind, Keyword, Literal, MetricsExpr, MetricsFunction, Pipeline, Query,
     QueryBody, Relation, ScalarExpr, SecondStage, Sink, SpansetExpr, SpansetOp, Stage, StructuralForm,
 };
 use crate::syntax::is_attribute_name_char;

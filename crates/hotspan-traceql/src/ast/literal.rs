@@ -21,66 +21,38 @@ pub enum Literal {
     Kind(Kind),
 }
 
-/// Outcome of a span; the numbers are OTLP's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum Status {
-    /// Not said.
-    Unset = 0,
-    /// Said to have gone well.
-    Ok = 1,
-    /// Failed.
-    Error = 2,
+/// Outcome of a span.
+pub use hotspan_model::StatusCode as Status;
+
+/// Role of a span.
+pub use hotspan_model::SpanKind as Kind;
+
+/// A constant that is written as a word.
+pub trait Keyword: Copy + 'static {
+    /// Every constant of this type.
+    const ALL: &'static [Self];
+
+    /// The word.
+    fn name(self) -> &'static str;
 }
 
-impl Status {
-    /// Every status.
-    pub const ALL: [Self; 3] = [Self::Unset, Self::Ok, Self::Error];
+impl Keyword for Status {
+    const ALL: &'static [Self] = &[Self::Unset, Self::Ok, Self::Error];
 
-    /// The keyword.
-    pub fn name(self) -> &'static str {
+    fn name(self) -> &'static str {
         match self {
             Self::Unset => "unset",
             Self::Ok => "ok",
             Self::Error => "error",
         }
     }
-
-    /// The status of an OTLP code; codes of the future count as not said.
-    pub fn from_otlp(code: i32) -> Self {
-        match code {
-            1 => Self::Ok,
-            2 => Self::Error,
-            _ => Self::Unset,
-        }
-    }
 }
 
-/// Role of a span; the numbers are OTLP's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum Kind {
-    /// Not said.
-    Unspecified = 0,
-    /// Inside a service.
-    Internal = 1,
-    /// Answers a request.
-    Server = 2,
-    /// Makes a request.
-    Client = 3,
-    /// Sends a message.
-    Producer = 4,
-    /// Receives a message.
-    Consumer = 5,
-}
+impl Keyword for Kind {
+    const ALL: &'static [Self] =
+        &[Self::Unspecified, Self::Internal, Self::Server, Self::Client, Self::Producer, Self::Consumer];
 
-impl Kind {
-    /// Every kind.
-    pub const ALL: [Self; 6] =
-        [Self::Unspecified, Self::Internal, Self::Server, Self::Client, Self::Producer, Self::Consumer];
-
-    /// The keyword.
-    pub fn name(self) -> &'static str {
+    fn name(self) -> &'static str {
         match self {
             Self::Unspecified => "unspecified",
             Self::Internal => "internal",
@@ -88,18 +60,6 @@ impl Kind {
             Self::Client => "client",
             Self::Producer => "producer",
             Self::Consumer => "consumer",
-        }
-    }
-
-    /// The kind of an OTLP code; codes of the future count as not said.
-    pub fn from_otlp(code: i32) -> Self {
-        match code {
-            1 => Self::Internal,
-            2 => Self::Server,
-            3 => Self::Client,
-            4 => Self::Producer,
-            5 => Self::Consumer,
-            _ => Self::Unspecified,
         }
     }
 }

@@ -8,7 +8,7 @@ mod literal;
 mod names;
 
 pub use field::{ArithmeticOp, CompareOp, Field, FieldExpr, FieldExprKind, Intrinsic, LogicalOp, Scope};
-pub use literal::{Kind, Literal, Status};
+pub use literal::{Keyword, Kind, Literal, Status};
 
 pub(crate) use display::{write_duration, write_quoted};
 pub(crate) use names::{all_intrinsic_names, intrinsic_by_name, scope_by_name, SCOPE_NAMES};

@@ -54,7 +54,7 @@ fn check_hint(hint: &Hint) -> Checked<()> {
     Err(TraceqlError::at(hint.range, message).expecting(expected))
 }
 
-pub(super) fn check_pipeline(pipeline: &Pipeline) -> Checked<()> {
+fn check_pipeline(pipeline: &Pipeline) -> Checked<()> {
     check_stages(&pipeline.stages)
 }
 
@@ -179,7 +179,7 @@ fn scalar_type(scalar: &ScalarExpr) -> Checked<Type> {
 }
 
 /// Checks what an aggregate or an over-time function measures.
-pub(super) fn check_measured(of: &crate::ast::FieldExpr, function: &str) -> Checked<Type> {
+fn check_measured(of: &crate::ast::FieldExpr, function: &str) -> Checked<Type> {
     let found = type_of(of)?;
     if !found.is_numeric() {
         let message = format!("`{function}` needs numbers, but `{of}` is {}", found.name());
@@ -193,7 +193,7 @@ pub(super) fn check_measured(of: &crate::ast::FieldExpr, function: &str) -> Chec
 }
 
 /// Series and aggregates know numbers only; this is the comparison of a series with a literal.
-pub(super) fn check_series_filter(op: CompareOp, literal: &crate::ast::Literal, range: SourceRange) -> Checked<()> {
+fn check_series_filter(op: CompareOp, literal: &crate::ast::Literal, range: SourceRange) -> Checked<()> {
     let found = Type::of_literal(literal);
     if found.is_numeric() {
         return Ok(());

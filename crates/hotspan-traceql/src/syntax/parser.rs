@@ -3,7 +3,7 @@
 use super::token::{Symbol, Token, TokenKind};
 use super::{MAX_DEPTH, MAX_QUERY_BYTES, tokenize};
 use crate::ast::{
-    CompareOp, Hint, Intrinsic, Kind, Literal, Query, QueryBody, Sink, Status, all_intrinsic_names, intrinsic_by_name,
+    CompareOp, Hint, Intrinsic, Keyword, Kind, Literal, Query, QueryBody, Sink, Status, all_intrinsic_names, intrinsic_by_name,
 };
 use crate::error::{SourceRange, TraceqlError};
 use crate::suggest::nearest;
@@ -260,10 +260,10 @@ fn keyword_literal(word: &str) -> Option<Literal> {
         "minInt" => Literal::Int(i64::MIN),
         "maxInt" => Literal::Int(i64::MAX),
         _ => {
-            if let Some(status) = Status::ALL.into_iter().find(|status| status.name() == word) {
-                Literal::Status(status)
+            if let Some(status) = Status::ALL.iter().find(|status| status.name() == word) {
+                Literal::Status(*status)
             } else {
-                Literal::Kind(Kind::ALL.into_iter().find(|kind| kind.name() == word)?)
+                Literal::Kind(*Kind::ALL.iter().find(|kind| kind.name() == word)?)
             }
         }
     })
