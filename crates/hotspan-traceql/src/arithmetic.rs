@@ -23,7 +23,8 @@ pub(crate) fn calculate<'a>(lhs: FieldValue<'_>, op: ArithmeticOp, rhs: FieldVal
         (Duration(nanos), ArithmeticOp::Mul, Int(factor)) | (Int(factor), ArithmeticOp::Mul, Duration(nanos)) => {
             nanos.checked_mul(factor).map_or(Float(left * right), Duration)
         }
-        (Duration(_), ArithmeticOp::Mul | ArithmeticOp::Div, Int(_) | Float(_)) | (Float(_), ArithmeticOp::Mul, Duration(_)) => {
+        (Duration(_), ArithmeticOp::Mul | ArithmeticOp::Div, Int(_) | Float(_))
+        | (Float(_), ArithmeticOp::Mul, Duration(_)) => {
             let nanos = floats(left, op, right);
             // Outside this range a duration cannot be told in nanoseconds.
             if nanos.abs() < 9.2e18 { Duration(nanos.round() as i64) } else { Float(nanos) }
@@ -61,7 +62,9 @@ pub(crate) fn floats(left: f64, op: ArithmeticOp, right: f64) -> f64 {
 pub(crate) fn negate<'a>(value: FieldValue<'_>) -> FieldValue<'a> {
     match value {
         FieldValue::Int(value) => value.checked_neg().map_or(FieldValue::Float(-(value as f64)), FieldValue::Int),
-        FieldValue::Duration(nanos) => nanos.checked_neg().map_or(FieldValue::Float(-(nanos as f64)), FieldValue::Duration),
+        FieldValue::Duration(nanos) => {
+            nanos.checked_neg().map_or(FieldValue::Float(-(nanos as f64)), FieldValue::Duration)
+        }
         FieldValue::Float(value) => FieldValue::Float(-value),
         _ => FieldValue::Nil,
     }

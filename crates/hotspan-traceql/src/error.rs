@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::suggest::nearest;
+
 /// A half-open range of bytes in the query text.
 ///
 /// Two ranges are always equal: a position says where a node was written, not what it means, so that
@@ -75,6 +77,25 @@ impl TraceqlError {
         self
     }
 
+    /// Suggests one of the names that a store knows, where the query has something near to it: an error about `htp.method`
+    /// can then name `span.http.method`. Names are given with their scopes.
+    pub fn suggest_from<'a>(mut self, query: &str, known: impl IntoIterator<Item = &'a str>) -> Self {
+        let start = floor_char_boundary(query, self.range.start);
+        let typed = query[start..].split(|c| !crate::syntax::is_attribute_name_char(c)).next().unwrap_or_default();
+        let bare = typed.trim_start_matches('.');
+        let known: Vec<&str> = known.into_iter().collect();
+        let unscoped = |name: &'a str| name.split_once('.').map_or(name, |(_, rest)| rest);
+        let exact = known.iter().find(|name| unscoped(name) == bare || **name == bare);
+        let near = || {
+            let close = nearest(bare, known.iter().map(|name| unscoped(name)))?;
+            known.iter().find(|name| unscoped(name) == close)
+        };
+        if let Some(name) = exact.or_else(near) {
+            self.suggestion = Some((*name).to_owned());
+        }
+        self
+    }
+
     /// The message for a person: the line of the query, a caret under the place, and what would fit.
     ///
     /// ```
@@ -142,3 +163,34 @@ impl fmt::Display for TraceqlError {
 }
 
 impl std::error::Error for TraceqlError {}
+
+#[cfg(test)]
+mod tests {
+    /// Scenario: an attribute without its scope, and one mistyped, with the names of a store at hand.
+    /// Guarantee: the full name is suggested; where nothing is near, the error stays as it was.
+    #[test]
+    fn suggests_known_attributes() {
+        let known = ["span.http.method", "resource.service.name"];
+        for (query, expected) in [
+            ("{ http.method = 1 }", Some("span.http.method")),
+            ("{ htp.method = 1 }", Some("span.http.method")),
+            ("{ servce.name = 1 }", Some("resource.service.name")),
+            ("{ zzz = 1 }", None),
+        ] {
+            let error = crate::parse(query).unwrap_err().suggest_from(query, known);
+            assert_eq!(error.suggestion.as_deref(), expected, "{query}");
+        }
+    }
+
+    /// Scenario: an error far into one very long line.
+    /// Guarantee: the rendering stays short and the caret is under the place.
+    #[test]
+    fn long_lines_are_cut() {
+        let query = format!("{{ .a = \"{}\" && nmae = 1 }}", "x".repeat(5000));
+        let rendered = crate::parse(&query).unwrap_err().render(&query);
+        let lines: Vec<&str> = rendered.lines().collect();
+        assert!(rendered.len() < 600);
+        let caret = lines[2].find('^').unwrap();
+        assert!(lines[1][caret..].starts_with("nmae"), "{rendered}");
+    }
+}

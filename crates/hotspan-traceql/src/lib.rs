@@ -60,8 +60,8 @@
 //!
 //! # Never
 //!
-//! No input panics, hangs or recurses without bound: the text is at most [`MAX_QUERY_BYTES`] long, trees are at most
-//! [`MAX_DEPTH`] high, patterns compile to bounded size, and metrics states are bounded by [`MetricsLimits`].
+//! No input panics, hangs or recurses without bound: the text is at most [`MAX_QUERY_BYTES`] long, nesting is
+//! at most [`MAX_DEPTH`] deep and trees [`MAX_HEIGHT`] high, patterns compile to bounded size, and metrics states are bounded by [`MetricsLimits`].
 
 mod arithmetic;
 pub mod ast;
@@ -91,8 +91,8 @@ pub use plan::{
 pub use program::{Program, Search, SpanFilter};
 pub use regex_match::Matcher;
 pub use source::{SpanSource, TraceSource};
-pub use suggest::nearest;
-pub use syntax::{MAX_DEPTH, MAX_QUERY_BYTES, parse_syntax};
+pub use suggest::{nearest, suggest_attributes};
+pub use syntax::{MAX_DEPTH, MAX_HEIGHT, MAX_QUERY_BYTES, parse_syntax};
 pub use value::{FieldValue, Value};
 
 /// Parses a query and checks its types.

@@ -185,7 +185,9 @@ impl MemorySpan {
             Intrinsic::EventTimeSinceStart => event.map(|event| FieldValue::Duration(event.since_start_nanos)),
             Intrinsic::LinkTraceId => link.map(|link| FieldValue::TraceId(link.trace_id)),
             Intrinsic::LinkSpanId => link.map(|link| FieldValue::SpanId(link.span_id)),
-            Intrinsic::ProfileFunction => profile.and_then(|p| p.functions.get(index)).map(|text| FieldValue::Str(text)),
+            Intrinsic::ProfileFunction => {
+                profile.and_then(|p| p.functions.get(index)).map(|text| FieldValue::Str(text))
+            }
             Intrinsic::ProfileFile => profile.and_then(|p| p.files.get(index)).map(|text| FieldValue::Str(text)),
             _ => None,
         };

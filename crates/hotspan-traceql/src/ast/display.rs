@@ -3,8 +3,8 @@
 use std::fmt::{self, Display, Formatter, Write};
 
 use super::{
-    AggregateOp, ArithmeticOp, Field, FieldExpr, FieldExprKind, Keyword, Literal, MetricsExpr, MetricsFunction, Pipeline, Query,
-    QueryBody, Relation, ScalarExpr, SecondStage, Sink, SpansetExpr, SpansetOp, Stage, StructuralForm,
+    AggregateOp, ArithmeticOp, Field, FieldExpr, FieldExprKind, Keyword, Literal, MetricsExpr, MetricsFunction,
+    Pipeline, Query, QueryBody, Relation, ScalarExpr, SecondStage, Sink, SpansetExpr, SpansetOp, Stage, StructuralForm,
 };
 use crate::syntax::is_attribute_name_char;
 

@@ -278,22 +278,4 @@ impl FieldExpr {
             _ => None,
         }
     }
-
-    /// Calls `visit` for every field mentioned.
-    pub fn for_each_field<'a>(&'a self, visit: &mut dyn FnMut(&'a Field)) {
-        match &self.kind {
-            FieldExprKind::Literal(_) => {}
-            FieldExprKind::Field(field) => visit(field),
-            FieldExprKind::Not(of) | FieldExprKind::Negate(of) => of.for_each_field(visit),
-            FieldExprKind::Logical { operands, .. } => {
-                for operand in operands {
-                    operand.for_each_field(visit);
-                }
-            }
-            FieldExprKind::Compare { lhs, rhs, .. } | FieldExprKind::Arithmetic { lhs, rhs, .. } => {
-                lhs.for_each_field(visit);
-                rhs.for_each_field(visit);
-            }
-        }
-    }
 }

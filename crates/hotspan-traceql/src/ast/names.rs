@@ -37,8 +37,7 @@ const INTRINSICS: [(Intrinsic, &str, Option<&str>); 27] = [
 ];
 
 /// The words that may stand before the dot of an attribute.
-pub(crate) const SCOPE_NAMES: [&str; 7] =
-    ["span", "resource", "event", "link", "instrumentation", "parent", "profile"];
+pub(crate) const SCOPE_NAMES: [&str; 7] = ["span", "resource", "event", "link", "instrumentation", "parent", "profile"];
 
 /// The scope written before a dot; `parent` and `profile` are none, they need more than a scope.
 pub(crate) fn scope_by_name(name: &str) -> Option<Scope> {

@@ -20,6 +20,8 @@ pub(super) enum Type {
     Parent,
     /// An attribute: anything.
     Unknown,
+    /// Calculated from an attribute: some number.
+    Number,
 }
 
 impl Type {
@@ -71,7 +73,7 @@ impl Type {
 
     pub(super) fn of_arithmetic(left: Self, op: ArithmeticOp, right: Self) -> Self {
         match (left, op, right) {
-            (Self::Unknown, ..) | (.., Self::Unknown) => Self::Unknown,
+            (Self::Unknown | Self::Number, ..) | (.., Self::Unknown | Self::Number) => Self::Number,
             (Self::Int, _, Self::Int) => Self::Int,
             (Self::Duration, ArithmeticOp::Add | ArithmeticOp::Sub, Self::Duration)
             | (Self::Duration, ArithmeticOp::Mul | ArithmeticOp::Div, Self::Int | Self::Float)
@@ -82,7 +84,7 @@ impl Type {
 
     /// Whether it is, or may turn out to be, a number.
     pub(super) fn is_numeric(self) -> bool {
-        matches!(self, Self::Int | Self::Float | Self::Duration | Self::Unknown)
+        matches!(self, Self::Int | Self::Float | Self::Duration | Self::Number | Self::Unknown)
     }
 
     fn may_be_bool(self) -> bool {
@@ -102,13 +104,14 @@ impl Type {
             Self::Kind => "a kind",
             Self::Parent => "a parent span",
             Self::Unknown => "an attribute",
+            Self::Number => "a number",
         }
     }
 
     /// What may stand on the other side of a comparison.
     fn comparable(self) -> &'static str {
         match self {
-            Self::Int | Self::Float => "a number or a duration",
+            Self::Int | Self::Float | Self::Number => "a number or a duration",
             Self::Duration => "a duration such as `100ms`, or a number of nanoseconds",
             Self::Str => "a string in quotes",
             Self::Status => "ok, error or unset",
@@ -121,9 +124,15 @@ impl Type {
 }
 
 pub(super) fn mentions_a_field(expr: &FieldExpr) -> bool {
-    let mut found = false;
-    expr.for_each_field(&mut |_| found = true);
-    found
+    match &expr.kind {
+        FieldExprKind::Literal(_) => false,
+        FieldExprKind::Field(_) => true,
+        FieldExprKind::Not(of) | FieldExprKind::Negate(of) => mentions_a_field(of),
+        FieldExprKind::Logical { operands, .. } => operands.iter().any(mentions_a_field),
+        FieldExprKind::Compare { lhs, rhs, .. } | FieldExprKind::Arithmetic { lhs, rhs, .. } => {
+            mentions_a_field(lhs) || mentions_a_field(rhs)
+        }
+    }
 }
 
 /// Checks the condition of a filter.
@@ -155,7 +164,7 @@ pub(super) fn type_of(expr: &FieldExpr) -> Checked<Type> {
         FieldExprKind::Negate(of) => {
             let found = type_of(of)?;
             require(found.is_numeric(), of, "-", "a number or a duration")?;
-            Ok(found)
+            Ok(if found == Type::Unknown { Type::Number } else { found })
         }
         FieldExprKind::Logical { op, operands } => {
             for operand in operands {
@@ -213,12 +222,15 @@ fn check_regex(op: CompareOp, lhs: &FieldExpr, left: Type, rhs: &FieldExpr) -> C
 
 fn check_nil(op: CompareOp, op_range: SourceRange, other: &FieldExpr) -> Checked<()> {
     if !matches!(op, CompareOp::Eq | CompareOp::NotEq) {
-        return Err(TraceqlError::at(op_range, format!("`{}` does not work with nil", op.symbol()))
-            .expecting("`=` or `!=`"));
+        return Err(
+            TraceqlError::at(op_range, format!("`{}` does not work with nil", op.symbol())).expecting("`=` or `!=`")
+        );
     }
     let always_present = match &other.kind {
         FieldExprKind::Field(Field::Intrinsic(intrinsic)) => intrinsic.is_always_present(),
-        FieldExprKind::Field(Field::Attribute { of_parent: false, scope: Scope::Resource, name }) => name == "service.name",
+        FieldExprKind::Field(Field::Attribute { of_parent: false, scope: Scope::Resource, name }) => {
+            name == "service.name"
+        }
         _ => false,
     };
     if always_present && op == CompareOp::Eq {
@@ -248,8 +260,11 @@ pub(super) fn check_compared(
         (left, right) => left == right || (left.is_numeric() && right.is_numeric()),
     };
     if !fits {
-        let message =
-            format!("cannot compare `{left_text}` ({}) with `{right_text}` ({})", bare(left.name()), bare(right.name()));
+        let message = format!(
+            "cannot compare `{left_text}` ({}) with `{right_text}` ({})",
+            bare(left.name()),
+            bare(right.name())
+        );
         return Err(TraceqlError::at(right_range, message).expecting(left.comparable()));
     }
     let is_order = !matches!(op, CompareOp::Eq | CompareOp::NotEq);

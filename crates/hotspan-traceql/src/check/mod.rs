@@ -38,7 +38,8 @@ fn check_hint(hint: &Hint) -> Checked<()> {
         "most_recent" | "extrapolate" | "precise_quantiles" => (matches!(hint.value, Bool(_)), "true or false"),
         "exemplars" => (matches!(hint.value, Bool(_) | Int(0..)), "true, false or how many"),
         "sample" => {
-            let fits = matches!(hint.value, Bool(_)) || matches!(hint.value, Float(share) if share > 0.0 && share <= 1.0);
+            let fits =
+                matches!(hint.value, Bool(_)) || matches!(hint.value, Float(share) if share > 0.0 && share <= 1.0);
             (fits || matches!(hint.value, Int(1)), "true, false or a share between 0 and 1")
         }
         "span_sample" | "trace_sample" => {
@@ -167,7 +168,11 @@ fn scalar_type(scalar: &ScalarExpr) -> Checked<Type> {
                     return Err(TraceqlError::at(side.range(), message).expecting("a number or a duration"));
                 }
             }
-            expr::refuse_zero_divisor(*op, matches!(**rhs, ScalarExpr::Literal { value: crate::ast::Literal::Int(0), .. }), rhs.range())?;
+            expr::refuse_zero_divisor(
+                *op,
+                matches!(**rhs, ScalarExpr::Literal { value: crate::ast::Literal::Int(0), .. }),
+                rhs.range(),
+            )?;
             Ok(Type::of_arithmetic(left, *op, right))
         }
         ScalarExpr::Pipeline { stages, value, range } => {

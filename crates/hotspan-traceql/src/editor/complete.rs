@@ -57,10 +57,7 @@ enum Place<'a> {
     /// Behind a spanset.
     AfterSpanset,
     /// Behind `|`.
-    Stage {
-        after_metrics: bool,
-        is_first: bool,
-    },
+    Stage { after_metrics: bool, is_first: bool },
     /// Behind a metrics function.
     AfterMetrics,
     /// Inside the parentheses of a profile sink.
@@ -94,7 +91,7 @@ pub fn complete(query: &str, cursor: usize) -> Completions {
         return Completions { replace: range, prefix, items: vec![Completion::Attribute { scope, of_parent }] };
     }
     let prefix = written.trim_start_matches(['"', '`']).to_owned();
-    let mut items = items_at(before, place);
+    let mut items = items_at(before, &place);
     items.retain(|item| match item {
         Completion::Text(text) => text.to_lowercase().starts_with(&prefix.to_lowercase()),
         _ => true,
@@ -198,7 +195,7 @@ fn place_in_condition<'a>(text: &str, tokens: &'a [Token]) -> Place<'a> {
     }
 }
 
-fn items_at(text: &str, place: Place<'_>) -> Vec<Completion> {
+fn items_at(text: &str, place: &Place<'_>) -> Vec<Completion> {
     let texts = |words: &[&str]| words.iter().map(|word| Completion::Text((*word).to_owned())).collect::<Vec<_>>();
     let calls = |names: &[&str]| names.iter().map(|name| Completion::Text(format!("{name}("))).collect::<Vec<_>>();
     let operators = |list: &[&'static str]| list.iter().map(|op| Completion::Operator(op)).collect::<Vec<_>>();
@@ -211,24 +208,30 @@ fn items_at(text: &str, place: Place<'_>) -> Vec<Completion> {
             items
         }
         Place::Comparison => [operators(&COMPARISONS), operators(&["&&", "||", "+", "-", "*", "/", "%", "^"])].concat(),
-        Place::Value(field) => values_for(text, field),
+        Place::Value(field) => values_for(text, *field),
         Place::Connective => operators(&["&&", "||", "}", ")"]),
         Place::Spanset => texts(&["{"]),
         Place::AfterSpanset => [operators(&["|", "&&", "||"]), operators(&STRUCTURAL), texts(&["with("])].concat(),
-        Place::AfterMetrics => [texts(&["by("]), operators(&["|"]), operators(&COMPARISONS[..2]), texts(&["with("])].concat(),
+        Place::AfterMetrics => {
+            [texts(&["by("]), operators(&["|"]), operators(&COMPARISONS[..2]), texts(&["with("])].concat()
+        }
         Place::Stage { after_metrics: true, .. } => calls(&SECOND_STAGES),
         Place::Stage { is_first: true, .. } => texts(&["{", "("]),
-        Place::Stage { .. } => [
-            calls(&AGGREGATES),
-            calls(&SPANSET_STAGES),
-            calls(&METRICS_FUNCTIONS),
-            calls(&SINKS),
-            texts(&["{"]),
-        ]
-        .concat(),
-        Place::ProfileType => {
-            texts(&["cpu", "wall", "off_cpu", "alloc_space", "alloc_objects", "inuse_space", "mutex", "block", "goroutine"])
+        Place::Stage { .. } => {
+            [calls(&AGGREGATES), calls(&SPANSET_STAGES), calls(&METRICS_FUNCTIONS), calls(&SINKS), texts(&["{"])]
+                .concat()
         }
+        Place::ProfileType => texts(&[
+            "cpu",
+            "wall",
+            "off_cpu",
+            "alloc_space",
+            "alloc_objects",
+            "inuse_space",
+            "mutex",
+            "block",
+            "goroutine",
+        ]),
         Place::Hint => texts(&[
             "most_recent=true",
             "exemplars=true",

@@ -2,9 +2,7 @@
 
 use crate::ast::{Field, Keyword, Kind, Status, intrinsic_by_name};
 use crate::error::SourceRange;
-use crate::syntax::{
-    AGGREGATES, METRICS_FUNCTIONS, SECOND_STAGES, SINKS, SPANSET_STAGES, Symbol, TokenKind, tokenize,
-};
+use crate::syntax::{AGGREGATES, METRICS_FUNCTIONS, SECOND_STAGES, SINKS, SPANSET_STAGES, Symbol, TokenKind, tokenize};
 
 /// What a word of a query is, for colouring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

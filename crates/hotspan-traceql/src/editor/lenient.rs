@@ -60,9 +60,9 @@ fn filters_of(tokens: &[Token]) -> Vec<&[Token]> {
 /// The finished matchers of each alternative of a filter. Parentheses and `!` are beyond what is understood: such a
 /// filter has one group without matchers, which matches everything.
 fn groups_of(query: &str, tokens: &[Token]) -> Vec<Vec<FieldExpr>> {
-    let is_beyond = tokens.iter().any(|token| {
-        matches!(token.kind, TokenKind::Symbol(Symbol::Not | Symbol::OpenParen | Symbol::CloseParen))
-    });
+    let is_beyond = tokens
+        .iter()
+        .any(|token| matches!(token.kind, TokenKind::Symbol(Symbol::Not | Symbol::OpenParen | Symbol::CloseParen)));
     let mixes = tokens.iter().any(|token| matches!(token.kind, TokenKind::Symbol(Symbol::Or)))
         && tokens.iter().any(|token| matches!(token.kind, TokenKind::Symbol(Symbol::And)));
     // `a || b && c` is `(a || b) && c`; read as alternatives it would let too little through.

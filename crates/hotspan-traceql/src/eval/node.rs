@@ -28,13 +28,32 @@ pub(crate) enum Node {
     Negate(Box<Node>),
     All(Vec<Node>),
     Any(Vec<Node>),
-    Arithmetic { op: ArithmeticOp, lhs: Box<Node>, rhs: Box<Node> },
-    Compare { op: CompareOp, lhs: Box<Node>, rhs: Box<Node> },
+    Arithmetic {
+        op: ArithmeticOp,
+        lhs: Box<Node>,
+        rhs: Box<Node>,
+    },
+    Compare {
+        op: CompareOp,
+        lhs: Box<Node>,
+        rhs: Box<Node>,
+    },
     /// The comparison of a span's own field with a constant, which most conditions consist of.
-    CompareOwn { field: FieldId, op: CompareOp, constant: Value },
+    CompareOwn {
+        field: FieldId,
+        op: CompareOp,
+        constant: Value,
+    },
     /// A field that is one of several texts.
-    OneOf { field: FieldId, words: Vec<String> },
-    Match { of: Box<Node>, matcher: Matcher, negated: bool },
+    OneOf {
+        field: FieldId,
+        words: Vec<String>,
+    },
+    Match {
+        of: Box<Node>,
+        matcher: Matcher,
+        negated: bool,
+    },
     Exists(Box<Node>),
     Missing(Box<Node>),
 }

@@ -24,9 +24,8 @@ impl TraceShape {
     pub fn of<S: TraceSource>(source: &S) -> Self {
         let count = source.span_count();
         let mut by_time: Vec<u32> = (0..count as u32).collect();
-        by_time.sort_unstable_by_key(|span| {
-            (source.start_nanos(*span as usize), source.span_id(*span as usize), *span)
-        });
+        by_time
+            .sort_unstable_by_key(|span| (source.start_nanos(*span as usize), source.span_id(*span as usize), *span));
         let parent = resolve_parents(source, &by_time);
         let mut shape = Self { parent, left: vec![0; count], right: vec![0; count], child_count: vec![0; count] };
         shape.cut_cycles(&by_time);

@@ -58,7 +58,7 @@ pub(super) fn arithmetic(left: Computed, op: ArithmeticOp, right: Computed) -> C
             map_values(&mut series, |value| quotient_or(number, op, value));
             Computed::Series(series)
         }
-        (Computed::Series(left), Computed::Series(right)) => Computed::Series(join(left, op, right)),
+        (Computed::Series(left), Computed::Series(right)) => Computed::Series(join(&left, op, &right)),
     }
 }
 
@@ -87,8 +87,8 @@ fn is_unlabelled(series: &[Series]) -> bool {
     matches!(series, [only] if identity(only).is_empty())
 }
 
-fn join(left: Vec<Series>, op: ArithmeticOp, right: Vec<Series>) -> Vec<Series> {
-    let (left_alone, right_alone) = (is_unlabelled(&left), is_unlabelled(&right));
+fn join(left: &[Series], op: ArithmeticOp, right: &[Series]) -> Vec<Series> {
+    let (left_alone, right_alone) = (is_unlabelled(left), is_unlabelled(right));
     if right_alone && !left_alone {
         return left.iter().map(|one| combine(one, &one.points, op, &right[0].points)).collect();
     }

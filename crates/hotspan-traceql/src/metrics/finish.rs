@@ -169,9 +169,9 @@ fn bucket_series(
     bounds
         .into_iter()
         .map(|upper| {
-            let counts = cells
-                .iter()
-                .map(|cell| cell.buckets(false).find(|(bound, _)| *bound == upper).map_or(0.0, |(_, count)| count as f64));
+            let counts = cells.iter().map(|cell| {
+                cell.buckets(false).find(|(bound, _)| *bound == upper).map_or(0.0, |(_, count)| count as f64)
+            });
             let is_inside = |exemplar: &&Exemplar| {
                 let value = exemplar.value * unit;
                 let own = if value > 0.0 { bound(exponent(value, false), false) } else { 0.0 };

@@ -18,7 +18,9 @@ pub enum MetricsError {
     #[error("the step must be longer than zero")]
     NoStep,
     /// The range has too many steps.
-    #[error("the range has {count} intervals; at most {limit} are allowed (limit: metric intervals); use a longer step")]
+    #[error(
+        "the range has {count} intervals; at most {limit} are allowed (limit: metric intervals); use a longer step"
+    )]
     TooManyIntervals {
         /// How many it has.
         count: u64,
@@ -81,7 +83,7 @@ impl TimeGrid {
         if end < start {
             return Err(MetricsError::EmptyRange { start, end });
         }
-        let first = start.div_euclid(step) * step;
+        let first = start.div_euclid(step).saturating_mul(step);
         let last = end.div_euclid(step).saturating_add(i64::from(end.rem_euclid(step) > 0)).saturating_mul(step);
         let count = (last.saturating_sub(first) / step) as u64 + 1;
         if count > MAX_INTERVALS as u64 {
@@ -122,13 +124,13 @@ impl TimeGrid {
         if self.is_instant {
             return Some(0);
         }
-        let since = nanos - self.start;
+        let since = nanos.saturating_sub(self.start);
         Some((since / self.step + i64::from(since % self.step > 0)) as usize)
     }
 
     /// The name of an interval: its right edge.
     pub fn timestamp(&self, interval: usize) -> i64 {
-        if self.is_instant { self.end } else { self.start + self.step * interval as i64 }
+        if self.is_instant { self.end } else { self.start.saturating_add(self.step.saturating_mul(interval as i64)) }
     }
 }
 

@@ -184,11 +184,8 @@ fn add_alternative(kept: &mut Vec<SpanCondition>, mut part: SpanCondition) {
         }
     }
     let mut literals = literals;
-    let test = if literals.len() == 1 {
-        SpanTest::Compare(CompareOp::Eq, literals.remove(0))
-    } else {
-        SpanTest::In(literals)
-    };
+    let test =
+        if literals.len() == 1 { SpanTest::Compare(CompareOp::Eq, literals.remove(0)) } else { SpanTest::In(literals) };
     kept.push(SpanCondition::Test(SpanPredicate { field, test }));
 }
 

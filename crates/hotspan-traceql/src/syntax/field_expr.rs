@@ -15,6 +15,7 @@ const MUL: u8 = 5;
 const POW: u8 = 6;
 pub(super) const UNARY: u8 = 7;
 
+#[derive(Clone, Copy)]
 enum Infix {
     Logical(LogicalOp),
     Compare(CompareOp),

@@ -9,7 +9,8 @@ use crate::suggest::nearest;
 
 /// Whether a bare attribute name may hold the character.
 pub(crate) fn is_attribute_name_char(c: char) -> bool {
-    !c.is_whitespace() && !matches!(c, '{' | '}' | '(' | ')' | '=' | '~' | '!' | '<' | '>' | '&' | '|' | '^' | ',' | '"' | '`')
+    !c.is_whitespace()
+        && !matches!(c, '{' | '}' | '(' | ')' | '=' | '~' | '!' | '<' | '>' | '&' | '|' | '^' | ',' | '"' | '`')
 }
 
 /// All words of the text; the last is always [`TokenKind::End`].
@@ -96,7 +97,8 @@ fn read_word(text: &str, start: usize) -> (TokenKind, usize) {
     if text[end..].starts_with('.') {
         return read_scoped(text, start, end);
     }
-    while text[end..].starts_with(':') && word_end(end + 1) > end + 1 {
+    // A colon with nothing behind it belongs to the word too: `span:` is an intrinsic still being typed.
+    while text[end..].starts_with(':') {
         end = word_end(end + 1);
     }
     (TokenKind::Word, end)
@@ -114,10 +116,10 @@ fn read_scoped(text: &str, start: usize, scope_end: usize) -> (TokenKind, usize)
             let kind = match intrinsic_by_name(name) {
                 Some(intrinsic) => TokenKind::Field(Field::Intrinsic(intrinsic)),
                 None => {
-                    let known =
-                        ["profile.cpu", "profile.wall", "profile.samples", "profile.function", "profile.file"];
-                    let error = TraceqlError::at(SourceRange::new(start, end), format!("unknown profile field `{name}`"))
-                        .expecting("profile.cpu, profile.wall, profile.samples, profile.function or profile.file");
+                    let known = ["profile.cpu", "profile.wall", "profile.samples", "profile.function", "profile.file"];
+                    let error =
+                        TraceqlError::at(SourceRange::new(start, end), format!("unknown profile field `{name}`"))
+                            .expecting("profile.cpu, profile.wall, profile.samples, profile.function or profile.file");
                     bad(error.suggesting(nearest(name, known).map(str::to_owned)))
                 }
             };

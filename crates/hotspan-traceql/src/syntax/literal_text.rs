@@ -52,10 +52,8 @@ pub(super) fn read_number(text: &str, start: usize) -> (TokenKind, usize) {
     } else {
         written.parse().ok().map(Magnitude::Int)
     };
-    let kind = number.map_or_else(
-        || bad(TraceqlError::at(range, format!("number `{written}` is out of range"))),
-        TokenKind::Number,
-    );
+    let kind = number
+        .map_or_else(|| bad(TraceqlError::at(range, format!("number `{written}` is out of range"))), TokenKind::Number);
     (kind, at)
 }
 
@@ -67,7 +65,9 @@ fn read_duration(text: &str, start: usize, end: usize) -> (TokenKind, usize) {
         let number_len = rest.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(rest.len());
         let (number, after) = rest.split_at(number_len);
         let unit = UNITS.iter().find(|(unit, _)| {
-            after.strip_prefix(unit).is_some_and(|tail| tail.is_empty() || tail.starts_with(|c: char| c.is_ascii_digit()))
+            after
+                .strip_prefix(unit)
+                .is_some_and(|tail| tail.is_empty() || tail.starts_with(|c: char| c.is_ascii_digit()))
         });
         let (Some((unit, size)), Ok(value)) = (unit, number.parse::<f64>()) else {
             let at = end - rest.len();

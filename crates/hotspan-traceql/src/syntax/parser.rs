@@ -1,9 +1,10 @@
 //! The parser's state, and the outermost rule: a whole query.
 
 use super::token::{Symbol, Token, TokenKind};
-use super::{MAX_DEPTH, MAX_QUERY_BYTES, tokenize};
+use super::{MAX_DEPTH, MAX_HEIGHT, MAX_QUERY_BYTES, tokenize};
 use crate::ast::{
-    CompareOp, Hint, Intrinsic, Keyword, Kind, Literal, Query, QueryBody, Sink, Status, all_intrinsic_names, intrinsic_by_name,
+    CompareOp, Hint, Intrinsic, Keyword, Kind, Literal, Query, QueryBody, Sink, Status, all_intrinsic_names,
+    intrinsic_by_name,
 };
 use crate::error::{SourceRange, TraceqlError};
 use crate::suggest::nearest;
@@ -125,21 +126,22 @@ impl<'a> Parser<'a> {
     pub(super) fn deeper<T>(&mut self, rule: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
-            return Err(self.too_deep());
+            let message = format!("expression is nested deeper than {MAX_DEPTH} levels");
+            return Err(TraceqlError::at(self.range(), message));
         }
         let result = rule(self);
         self.depth -= 1;
         result
     }
 
-    fn too_deep(&self) -> TraceqlError {
-        TraceqlError::at(self.range(), format!("expression is nested deeper than {MAX_DEPTH} levels"))
-    }
-
     /// The node on top of trees of these heights.
     pub(super) fn above<T>(&self, node: T, heights: &[usize]) -> Parsed<Tall<T>> {
         let height = heights.iter().max().copied().unwrap_or(0) + 1;
-        if height > MAX_DEPTH { Err(self.too_deep()) } else { Ok(Tall { node, height }) }
+        if height > MAX_HEIGHT {
+            let message = format!("expression has more than {MAX_HEIGHT} operators on top of each other");
+            return Err(TraceqlError::at(self.range(), message));
+        }
+        Ok(Tall { node, height })
     }
 
     fn query(&mut self) -> Parsed<Query> {
@@ -157,7 +159,9 @@ impl<'a> Parser<'a> {
     fn finish(&self, operand: super::pipeline::Operand, sink: Option<Sink>) -> Parsed<QueryBody> {
         use super::pipeline::Operand;
         match operand {
-            Operand::Spans(spans) => Ok(QueryBody::Search { pipeline: super::pipeline::into_pipeline(spans.node), sink }),
+            Operand::Spans(spans) => {
+                Ok(QueryBody::Search { pipeline: super::pipeline::into_pipeline(spans.node), sink })
+            }
             Operand::Metrics(metrics) => Ok(QueryBody::Metrics(metrics.node)),
             Operand::Scalar(scalar) => {
                 let error = TraceqlError::at(scalar.node.range(), "a value alone selects no spans");
@@ -230,6 +234,16 @@ impl<'a> Parser<'a> {
         let error = TraceqlError::at(self.range(), format!("unknown name `{word}`"));
         match nearest(word, known) {
             Some(meant) => error.suggesting(Some(meant.to_owned())),
+            None if word.contains(':') => {
+                let scope = &word[..=word.find(':').unwrap_or(0)];
+                let known: Vec<&str> = all_intrinsic_names().filter(|name| name.starts_with(scope)).collect();
+                let known = if known.is_empty() {
+                    "span:, trace:, event:, link: or instrumentation:".to_owned()
+                } else {
+                    known.join(", ")
+                };
+                error.expecting(known)
+            }
             None => error.expecting(format!("an attribute such as `.{word}` or `span.{word}`, or a string in quotes")),
         }
     }

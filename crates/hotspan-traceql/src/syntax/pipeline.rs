@@ -96,7 +96,10 @@ impl Parser<'_> {
                     metrics = Some(self.trailing_filters(query)?);
                 } else if SINKS.contains(&word) {
                     let Some(slot) = sink.as_deref_mut() else {
-                        return Err(TraceqlError::at(stage_range, format!("`{word}` may only be the last stage of a query")));
+                        return Err(TraceqlError::at(
+                            stage_range,
+                            format!("`{word}` may only be the last stage of a query"),
+                        ));
                     };
                     if stages.is_empty() {
                         return Err(TraceqlError::at(stage_range, format!("`{word}` needs spans to work on"))
@@ -114,7 +117,10 @@ impl Parser<'_> {
                         }
                         Operand::Metrics(series) if stages.is_empty() => metrics = Some(series),
                         Operand::Metrics(series) => {
-                            return Err(TraceqlError::at(series.node.range(), "a metrics query cannot be a later stage"));
+                            return Err(TraceqlError::at(
+                                series.node.range(),
+                                "a metrics query cannot be a later stage",
+                            ));
                         }
                         Operand::Scalar(scalar) => {
                             if self.is_symbol(Symbol::Pipe) {
@@ -308,7 +314,7 @@ impl Parser<'_> {
             TokenKind::Word => self.aggregate(),
             TokenKind::Field(_) => Err(TraceqlError::at(start, "a field must stand inside `{ }`")
                 .expecting(format!("`{{ {} … }}`", self.written()))),
-            _ => Err(self.unexpected("`{`, `(` or a function")),
+            _ => Err(self.unexpected("`{`, `(`, a function or a value")),
         }
     }
 
@@ -356,7 +362,8 @@ impl Parser<'_> {
             return TraceqlError::at(self.range(), format!("`{word}` works on series"))
                 .expecting("a metrics function such as `rate()` before it");
         }
-        let known = SPANSET_STAGES.into_iter().chain(AGGREGATES).chain(METRICS_FUNCTIONS).chain(SECOND_STAGES).chain(SINKS);
+        let known =
+            SPANSET_STAGES.into_iter().chain(AGGREGATES).chain(METRICS_FUNCTIONS).chain(SECOND_STAGES).chain(SINKS);
         let error = TraceqlError::at(self.range(), format!("unknown function `{word}`"));
         match nearest(word, known) {
             Some(meant) => error.suggesting(Some(meant.to_owned())),
@@ -437,7 +444,10 @@ impl Parser<'_> {
         let mut by = Vec::new();
         if self.word() == Some("by") {
             if name == "compare" {
-                return Err(TraceqlError::at(self.range(), "`compare()` groups by every attribute and takes no `by(…)`"));
+                return Err(TraceqlError::at(
+                    self.range(),
+                    "`compare()` groups by every attribute and takes no `by(…)`",
+                ));
             }
             self.advance();
             self.expect_symbol(Symbol::OpenParen)?;
@@ -541,7 +551,9 @@ impl Parser<'_> {
                 return self.trailing_filters(staged);
             }
             let meant = nearest(word, SECOND_STAGES).map(str::to_owned);
-            return Err(self.unexpected("`topk(…)`, `bottomk(…)` or a comparison after a metrics function").suggesting(meant));
+            return Err(self
+                .unexpected("`topk(…)`, `bottomk(…)` or a comparison after a metrics function")
+                .suggesting(meant));
         }
         self.advance();
         self.expect_symbol(Symbol::OpenParen)?;
