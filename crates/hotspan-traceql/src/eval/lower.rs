@@ -131,7 +131,12 @@ impl Lowering {
             _ => Value::from_literal(literal),
         };
         Ok(match node {
-            Node::Field(FieldRef::Own(field)) => Node::CompareOwn { field, op, constant },
+            Node::Field(FieldRef::Own(field)) => match constant {
+                Value::Str(text) if matches!(op, CompareOp::Eq | CompareOp::NotEq) => {
+                    Node::TextIs { field, text, negated: op == CompareOp::NotEq }
+                }
+                constant => Node::CompareOwn { field, op, constant },
+            },
             node => Node::Compare { op, lhs: Box::new(node), rhs: Box::new(Node::Constant(constant)) },
         })
     }
@@ -233,7 +238,7 @@ fn is_constant(scalar: &ScalarOp) -> bool {
 fn fold_equalities(nodes: Vec<Node>) -> Vec<Node> {
     let mut folded: Vec<Node> = Vec::new();
     for node in nodes {
-        let Node::CompareOwn { field, op: CompareOp::Eq, constant: Value::Str(text) } = node else {
+        let Node::TextIs { field, text, negated: false } = node else {
             folded.push(node);
             continue;
         };

@@ -44,6 +44,12 @@ pub(crate) enum Node {
         op: CompareOp,
         constant: Value,
     },
+    /// The equality of a span's own field with a text.
+    TextIs {
+        field: FieldId,
+        text: String,
+        negated: bool,
+    },
     /// A field that is one of several texts.
     OneOf {
         field: FieldId,
@@ -165,6 +171,15 @@ impl Node {
                     |value| compare(value, *op, constant),
                 )
             }
+            Self::TextIs { field, text, negated } => match view.source.value(span, *field) {
+                FieldValue::Str(value) => (value == text) != *negated,
+                value => test_each(
+                    value,
+                    *negated,
+                    |index| view.source.element(span, *field, index),
+                    |value| value.test_text(|value| (value == text) != *negated),
+                ),
+            },
             Self::OneOf { field, words } => test_each(
                 view.source.value(span, *field),
                 false,

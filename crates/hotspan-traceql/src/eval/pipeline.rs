@@ -158,7 +158,17 @@ impl SpansOp {
             Self::Or(lhs, rhs) => join(input, &lhs.run(view, input), &rhs.run(view, input)),
             Self::Structural { relation, form, lhs, rhs } => {
                 let right = rhs.run(view, input);
-                let left = if right.is_empty() { Vec::new() } else { lhs.run(view, input) };
+                if right.is_empty() {
+                    return Vec::new();
+                }
+                let left = lhs.run(view, input);
+                // Without left-hand spans nothing is related, whatever the tree looks like.
+                if left.is_empty() {
+                    return match form {
+                        StructuralForm::RightWithout => vec![input.with_spans(merged(&right))],
+                        StructuralForm::Right | StructuralForm::Both => Vec::new(),
+                    };
+                }
                 let spans = view
                     .shape()
                     .map_or_else(Vec::new, |shape| relate(shape, *relation, *form, &merged(&left), &merged(&right)));

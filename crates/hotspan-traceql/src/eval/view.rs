@@ -1,5 +1,7 @@
 //! A source together with what was computed about it.
 
+use std::cell::OnceCell;
+
 use crate::ast::Intrinsic;
 use crate::eval::TraceShape;
 use crate::plan::Needs;
@@ -13,7 +15,9 @@ pub const ROOT_NOT_YET_RECEIVED: &str = "<root span not yet received>";
 #[derive(Debug)]
 pub struct TraceView<'a, S> {
     pub(crate) source: &'a S,
-    shape: Option<TraceShape>,
+    /// Built when first asked for: most traces fail a filter before anyone asks.
+    shape: OnceCell<TraceShape>,
+    build_shape: Option<fn(&S) -> TraceShape>,
     trace: Option<TraceFacts>,
     root_name: &'a str,
     root_service: &'a str,
@@ -50,17 +54,19 @@ impl TraceFacts {
 impl<'a, S: SpanSource> TraceView<'a, S> {
     /// A batch of spans of any traces, for queries that look at one span at a time.
     pub fn of_batch(source: &'a S) -> Self {
-        Self { source, shape: None, trace: None, root_name: "", root_service: "" }
+        Self { source, shape: OnceCell::new(), build_shape: None, trace: None, root_name: "", root_service: "" }
     }
 
     /// The tree, if the query needed it.
     pub fn shape(&self) -> Option<&TraceShape> {
-        self.shape.as_ref()
+        self.build_shape.map(|build| self.shape.get_or_init(|| build(self.source)))
     }
 
     /// A field that follows from the trace as a whole.
     pub(crate) fn derived(&self, span: usize, intrinsic: Intrinsic) -> FieldValue<'_> {
-        let shape = self.shape.as_ref();
+        let is_structural =
+            !matches!(intrinsic, Intrinsic::TraceDuration | Intrinsic::RootName | Intrinsic::RootService);
+        let shape = if is_structural { self.shape() } else { None };
         let number = |of: fn(&TraceShape, usize) -> u32| {
             shape.map_or(FieldValue::Nil, |shape| FieldValue::Int(i64::from(of(shape, span))))
         };
@@ -86,18 +92,18 @@ impl<'a, S: SpanSource> TraceView<'a, S> {
 
     #[inline]
     pub(crate) fn parent(&self, span: usize) -> Option<usize> {
-        self.shape.as_ref().and_then(|shape| shape.parent(span))
+        self.shape().and_then(|shape| shape.parent(span))
     }
 }
 
 impl<'a, S: TraceSource> TraceView<'a, S> {
     /// A whole trace, with as much computed about it as the query needs.
     pub fn of_trace(source: &'a S, needs: Needs) -> Self {
-        let shape = needs.structure.then(|| TraceShape::of(source));
+        let build_shape = needs.structure.then_some(TraceShape::of::<S> as fn(&S) -> TraceShape);
         let trace = needs.trace_facts.then(|| TraceFacts::of(source));
         let root = trace.and_then(|trace| trace.root);
         let root_name = root.map_or("", |root| source.name(root));
         let root_service = root.map_or("", |root| source.service_name(root));
-        Self { source, shape, trace, root_name, root_service }
+        Self { source, shape: OnceCell::new(), build_shape, trace, root_name, root_service }
     }
 }

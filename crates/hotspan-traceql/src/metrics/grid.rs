@@ -128,10 +128,34 @@ impl TimeGrid {
         Some((since / self.step + i64::from(since % self.step > 0)) as usize)
     }
 
+    /// An interval with its edges, for asking about many moments; without one, edges that hold no moment.
+    pub(super) fn bounds_of(&self, interval: Option<usize>) -> IntervalBounds {
+        match interval {
+            None => IntervalBounds { after: i64::MAX, until: i64::MIN, interval },
+            Some(_) if self.is_instant => {
+                IntervalBounds { after: self.start.saturating_sub(1), until: self.end, interval }
+            }
+            // The leading interval holds the start alone.
+            Some(0) => IntervalBounds { after: self.start.saturating_sub(1), until: self.start, interval },
+            Some(at) => {
+                let until = self.timestamp(at);
+                IntervalBounds { after: until.saturating_sub(self.step), until, interval }
+            }
+        }
+    }
+
     /// The name of an interval: its right edge.
     pub fn timestamp(&self, interval: usize) -> i64 {
         if self.is_instant { self.end } else { self.start.saturating_add(self.step.saturating_mul(interval as i64)) }
     }
+}
+
+/// Moments after `after`, up to and with `until`, belong to the interval.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct IntervalBounds {
+    pub(super) after: i64,
+    pub(super) until: i64,
+    pub(super) interval: Option<usize>,
 }
 
 /// The step for a range without one, in nanoseconds: about 240 points, at round times.

@@ -22,6 +22,7 @@ impl Metrics {
     ) -> Result<(), MetricsError> {
         let span_count = view.source.span_count();
         let (grid, limits) = (state.grid, state.limits);
+        state.forget_texts();
         for (leaf, leaf_state) in self.leaves.iter().zip(&mut state.leaves) {
             if let Some(condition) = &leaf.condition {
                 leaf.observe_range(leaf_state, condition, view, 0..span_count, &grid, &limits)?;
@@ -48,6 +49,7 @@ impl Metrics {
         spans: Range<usize>,
     ) -> Result<(), MetricsError> {
         let (grid, limits) = (state.grid, state.limits);
+        state.forget_texts();
         for (leaf, leaf_state) in self.leaves.iter().zip(&mut state.leaves) {
             if let Some(condition) = &leaf.condition {
                 leaf.observe_range(leaf_state, condition, view, spans.clone(), &grid, &limits)?;
@@ -67,8 +69,17 @@ impl Leaf {
         grid: &TimeGrid,
         limits: &MetricsLimits,
     ) -> Result<(), MetricsError> {
+        // Spans come roughly in order of time, so the interval of one is mostly the interval of the next.
+        let mut near = grid.bounds_of(None);
         for span in spans {
-            if let Some(interval) = grid.interval_of(view.source.start_nanos(span))
+            let start = view.source.start_nanos(span);
+            if start <= near.after || start > near.until {
+                near = grid.bounds_of(grid.interval_of(start));
+                if near.interval.is_none() {
+                    continue;
+                }
+            }
+            if let Some(interval) = near.interval
                 && condition.holds(view, span)
             {
                 self.observe_span(state, view, span, interval, grid, limits)?;
@@ -135,6 +146,17 @@ impl Leaf {
         grid: &TimeGrid,
         limits: &MetricsLimits,
     ) -> Result<usize, MetricsError> {
+        match self.by.as_slice() {
+            [] if !table.series.is_empty() => return Ok(0),
+            [only] => {
+                if let FieldValue::Str(text) = only.value(view, span)
+                    && let Some(at) = table.find_text(text)
+                {
+                    return Ok(at);
+                }
+            }
+            _ => {}
+        }
         let mut key = [FieldValue::Nil; MAX_LABELS];
         let mut is_plain = true;
         for (slot, node) in key.iter_mut().zip(&self.by) {

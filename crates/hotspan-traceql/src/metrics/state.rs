@@ -32,8 +32,24 @@ pub(super) enum LeafState {
 pub(super) struct SeriesTable {
     hasher: DefaultHashBuilder,
     positions: HashTable<u32>,
+    texts: Vec<KnownText>,
     pub(super) series: Vec<SeriesState>,
     pub(super) exemplars: Reservoir,
+}
+
+const TEXT_SLOTS: usize = 128;
+const NO_SERIES: u32 = u32::MAX;
+
+/// Where a text lay, and the series it belongs to.
+#[derive(Debug, Clone, Copy)]
+struct KnownText {
+    address: usize,
+    length: usize,
+    series: u32,
+}
+
+impl KnownText {
+    const NONE: Self = Self { address: 0, length: 0, series: NO_SERIES };
 }
 
 #[derive(Debug, Clone)]
@@ -214,6 +230,14 @@ impl MetricsState {
         Ok(())
     }
 
+    pub(super) fn forget_texts(&mut self) {
+        for leaf in &mut self.leaves {
+            if let LeafState::Series(table) = leaf {
+                table.forget_texts();
+            }
+        }
+    }
+
     /// How many series there are so far.
     pub fn series_count(&self) -> usize {
         self.leaves
@@ -231,6 +255,7 @@ impl SeriesTable {
         Self {
             hasher: DefaultHashBuilder::default(),
             positions: HashTable::new(),
+            texts: vec![KnownText::NONE; TEXT_SLOTS],
             series: Vec::new(),
             exemplars: Reservoir { most: exemplars, kept: BinaryHeap::new() },
         }
@@ -256,6 +281,26 @@ impl SeriesTable {
         }
         let same = |at: &u32| key.iter().zip(&self.series[*at as usize].key).all(|(left, right)| left.same_as(right));
         self.positions.find(state.finish(), same).map(|at| *at as usize)
+    }
+
+    /// The series of a single text label, remembered by where the text lies: sources with dictionaries hand out the same
+    /// few texts again and again. Good only while the source is borrowed; see [`SeriesTable::forget_texts`].
+    #[inline]
+    pub(super) fn find_text(&mut self, text: &str) -> Option<usize> {
+        let (address, length) = (text.as_ptr() as usize, text.len());
+        let slot = (address ^ (address >> 7) ^ length) % TEXT_SLOTS;
+        let known = self.texts[slot];
+        if known.address == address && known.length == length && known.series != NO_SERIES {
+            return Some(known.series as usize);
+        }
+        let found = self.find(&[FieldValue::Str(text)])?;
+        self.texts[slot] = KnownText { address, length, series: found as u32 };
+        Some(found)
+    }
+
+    /// To be called before texts of another borrow are asked for: an address may have new contents by then.
+    pub(super) fn forget_texts(&mut self) {
+        self.texts.fill(KnownText::NONE);
     }
 
     /// The series with these label values, made if it is new.

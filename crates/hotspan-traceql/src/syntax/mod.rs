@@ -3,8 +3,10 @@
 mod field_expr;
 mod lexer;
 mod literal_text;
+mod metrics_stage;
 mod parser;
 mod pipeline;
+mod sink;
 mod token;
 
 pub(crate) use lexer::{is_attribute_name_char, tokenize};

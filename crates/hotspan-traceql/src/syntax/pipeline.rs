@@ -4,10 +4,10 @@
 
 use super::field_expr::arithmetic_op;
 use super::parser::{AGGREGATES, METRICS_FUNCTIONS, Parsed, Parser, SECOND_STAGES, SINKS, SPANSET_STAGES, Tall};
-use super::token::{Magnitude, Symbol, TokenKind};
+use super::token::{Symbol, TokenKind};
 use crate::ast::{
-    AggregateOp, ArithmeticOp, CompareOp, FieldExpr, FieldExprKind, Literal, MetricsExpr, MetricsFunction,
-    MetricsQuery, Pipeline, Relation, ScalarExpr, SecondStage, Sink, SpansetExpr, SpansetOp, Stage, StructuralForm,
+    AggregateOp, ArithmeticOp, CompareOp, FieldExpr, FieldExprKind, Literal, MetricsExpr, Pipeline, Relation,
+    ScalarExpr, SecondStage, Sink, SpansetExpr, SpansetOp, Stage, StructuralForm,
 };
 use crate::error::{SourceRange, TraceqlError};
 use crate::suggest::nearest;
@@ -23,7 +23,7 @@ pub(super) enum Operand {
 }
 
 impl Operand {
-    fn range(&self) -> SourceRange {
+    pub(super) fn range(&self) -> SourceRange {
         match self {
             Self::Spans(spans) => spans.node.range(),
             Self::Scalar(scalar) => scalar.node.range(),
@@ -31,7 +31,7 @@ impl Operand {
         }
     }
 
-    fn describe(&self) -> &'static str {
+    pub(super) fn describe(&self) -> &'static str {
         match self {
             Self::Spans(_) => "a spanset",
             Self::Scalar(_) => "a value",
@@ -319,7 +319,7 @@ impl Parser<'_> {
     }
 
     /// `{ condition }`.
-    fn filter(&mut self) -> Parsed<Option<Tall<FieldExpr>>> {
+    pub(super) fn filter(&mut self) -> Parsed<Option<Tall<FieldExpr>>> {
         self.expect_symbol(Symbol::OpenBrace)?;
         if self.take_symbol(Symbol::CloseBrace) {
             return Ok(None);
@@ -400,7 +400,7 @@ impl Parser<'_> {
     }
 
     /// Fields separated by commas; not general expressions, because a result shows them under their names.
-    fn field_list(&mut self, expected: &str) -> Parsed<Vec<FieldExpr>> {
+    pub(super) fn field_list(&mut self, expected: &str) -> Parsed<Vec<FieldExpr>> {
         let mut fields = Vec::new();
         loop {
             if matches!(self.kind(), TokenKind::Symbol(_) | TokenKind::End) {
@@ -414,203 +414,6 @@ impl Parser<'_> {
             if !self.take_symbol(Symbol::Comma) {
                 return Ok(fields);
             }
-        }
-    }
-
-    fn metrics_function(&mut self, pipeline: Pipeline, height: usize) -> Parsed<Tall<MetricsExpr>> {
-        let start = self.range();
-        let name = self.written();
-        self.advance();
-        self.expect_symbol(Symbol::OpenParen)?;
-        let mut heights = vec![height];
-        let function = match name {
-            "rate" => MetricsFunction::Rate,
-            "count_over_time" => MetricsFunction::CountOverTime,
-            "compare" => self.compare_arguments()?,
-            _ => {
-                let of = self.field_expr()?;
-                heights.push(of.height);
-                match name {
-                    "min_over_time" => MetricsFunction::MinOverTime(of.node),
-                    "max_over_time" => MetricsFunction::MaxOverTime(of.node),
-                    "sum_over_time" => MetricsFunction::SumOverTime(of.node),
-                    "avg_over_time" => MetricsFunction::AvgOverTime(of.node),
-                    "histogram_over_time" => MetricsFunction::HistogramOverTime(of.node),
-                    _ => MetricsFunction::QuantileOverTime(of.node, self.quantiles()?),
-                }
-            }
-        };
-        self.expect_symbol(Symbol::CloseParen)?;
-        let mut by = Vec::new();
-        if self.word() == Some("by") {
-            if name == "compare" {
-                return Err(TraceqlError::at(
-                    self.range(),
-                    "`compare()` groups by every attribute and takes no `by(…)`",
-                ));
-            }
-            self.advance();
-            self.expect_symbol(Symbol::OpenParen)?;
-            by = self.field_list("a field to group by")?;
-            self.expect_symbol(Symbol::CloseParen)?;
-        }
-        let query = MetricsQuery { pipeline, function, by, range: start.to(self.last_range()) };
-        self.above(MetricsExpr::Query(Box::new(query)), &heights)
-    }
-
-    fn quantiles(&mut self) -> Parsed<Vec<f64>> {
-        let mut quantiles = Vec::new();
-        self.expect_symbol(Symbol::Comma)?;
-        loop {
-            let range = self.range();
-            let quantile = match self.kind() {
-                TokenKind::Number(Magnitude::Float(value)) => *value,
-                TokenKind::Number(Magnitude::Int(value)) => *value as f64,
-                _ => return Err(self.unexpected("a quantile between 0 and 1")),
-            };
-            if !(0.0..=1.0).contains(&quantile) {
-                return Err(TraceqlError::at(range, format!("quantile `{}` is not between 0 and 1", self.written())));
-            }
-            self.advance();
-            quantiles.push(quantile);
-            if !self.take_symbol(Symbol::Comma) {
-                return Ok(quantiles);
-            }
-        }
-    }
-
-    fn compare_arguments(&mut self) -> Parsed<MetricsFunction> {
-        let selection = self.filter()?.map(|tall| tall.node);
-        let mut top = None;
-        let mut window = None;
-        if self.take_symbol(Symbol::Comma) {
-            top = Some(self.whole_number(1, "the number of values for each attribute")?);
-            if self.take_symbol(Symbol::Comma) {
-                let from = self.nanoseconds()?;
-                self.expect_symbol(Symbol::Comma)?;
-                let to_range = self.range();
-                let to = self.nanoseconds()?;
-                if to <= from {
-                    return Err(TraceqlError::at(to_range, "the selection's end is not after its start"));
-                }
-                window = Some((from, to));
-            }
-        }
-        Ok(MetricsFunction::Compare { selection, top, window })
-    }
-
-    fn nanoseconds(&mut self) -> Parsed<u64> {
-        let TokenKind::Number(Magnitude::Int(value)) = *self.kind() else {
-            return Err(self.unexpected("a time in nanoseconds since 1970"));
-        };
-        self.advance();
-        Ok(value)
-    }
-
-    fn whole_number(&mut self, least: u32, expected: &str) -> Parsed<u32> {
-        let number = match self.kind() {
-            TokenKind::Number(Magnitude::Int(value)) => u32::try_from(*value).ok().filter(|value| *value >= least),
-            _ => None,
-        };
-        let Some(number) = number else {
-            return Err(self.unexpected(&format!("{expected}, at least {least}")));
-        };
-        self.advance();
-        Ok(number)
-    }
-
-    /// Comparisons right behind a metrics function: `rate() > 10`.
-    fn trailing_filters(&mut self, mut series: Tall<MetricsExpr>) -> Parsed<Tall<MetricsExpr>> {
-        while self.compare_op().is_some() {
-            series = self.series_filter(series)?;
-        }
-        Ok(series)
-    }
-
-    fn series_filter(&mut self, of: Tall<MetricsExpr>) -> Parsed<Tall<MetricsExpr>> {
-        let start = self.range();
-        let op = match self.compare_op() {
-            Some(op) if !op.is_regex() => op,
-            _ => return Err(self.unexpected("a comparison, `topk(…)` or `bottomk(…)`")),
-        };
-        self.advance();
-        let Some(value) = self.literal()? else {
-            return Err(self.unexpected("a number or a duration"));
-        };
-        let range = start.to(self.last_range());
-        let stage = SecondStage::Filter(op, value);
-        self.above(MetricsExpr::Staged { of: Box::new(of.node), stage, range }, &[of.height])
-    }
-
-    fn second_stage(&mut self, of: Tall<MetricsExpr>) -> Parsed<Tall<MetricsExpr>> {
-        let start = self.range();
-        let word = self.word().unwrap_or_default();
-        if !SECOND_STAGES.contains(&word) {
-            if self.compare_op().is_some() {
-                let staged = self.series_filter(of)?;
-                return self.trailing_filters(staged);
-            }
-            let meant = nearest(word, SECOND_STAGES).map(str::to_owned);
-            return Err(self
-                .unexpected("`topk(…)`, `bottomk(…)` or a comparison after a metrics function")
-                .suggesting(meant));
-        }
-        self.advance();
-        self.expect_symbol(Symbol::OpenParen)?;
-        let count = self.whole_number(1, "how many series to keep")?;
-        self.expect_symbol(Symbol::CloseParen)?;
-        let stage = if word == "topk" { SecondStage::TopK(count) } else { SecondStage::BottomK(count) };
-        let range = start.to(self.last_range());
-        let staged = self.above(MetricsExpr::Staged { of: Box::new(of.node), stage, range }, &[of.height])?;
-        self.trailing_filters(staged)
-    }
-
-    fn sink(&mut self, word: &str) -> Parsed<Sink> {
-        self.advance();
-        self.expect_symbol(Symbol::OpenParen)?;
-        let sink = match word {
-            "flame" => Sink::Flame { profile_type: self.profile_type()? },
-            "top" => {
-                let count = self.whole_number(1, "how many functions to list")?;
-                self.expect_symbol(Symbol::Comma)?;
-                Sink::Top { count, profile_type: self.profile_type()? }
-            }
-            "diff" => {
-                let baseline = match self.deeper(|parser| parser.pipeline(None))? {
-                    Operand::Spans(spans) => Box::new(into_pipeline(spans.node)),
-                    other => {
-                        return Err(TraceqlError::at(other.range(), format!("{} is no baseline", other.describe()))
-                            .expecting("a spanset such as `{ status != error }`"));
-                    }
-                };
-                self.expect_symbol(Symbol::Comma)?;
-                Sink::Diff { baseline, profile_type: self.profile_type()? }
-            }
-            _ => Sink::Ledger,
-        };
-        self.expect_symbol(Symbol::CloseParen)?;
-        Ok(sink)
-    }
-
-    fn profile_type(&mut self) -> Parsed<String> {
-        let name = match self.kind() {
-            TokenKind::Word => self.written().to_owned(),
-            TokenKind::Text(text) if !text.is_empty() => text.clone(),
-            _ => return Err(self.unexpected("a profile type such as `cpu`, `wall` or `alloc_space`")),
-        };
-        self.advance();
-        Ok(name)
-    }
-}
-
-impl MetricsExpr {
-    /// Where it stands.
-    pub fn range(&self) -> SourceRange {
-        match self {
-            Self::Query(query) => query.pipeline.range.to(query.range),
-            Self::Number { range, .. } => *range,
-            Self::Binary { lhs, rhs, .. } => lhs.range().to(rhs.range()),
-            Self::Staged { of, range, .. } => of.range().to(*range),
         }
     }
 }
