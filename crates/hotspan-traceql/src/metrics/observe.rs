@@ -1,0 +1,191 @@
+//! Folding spans into a state.
+
+use std::ops::Range;
+
+use super::grid::{MetricsError, MetricsLimits, TimeGrid};
+use super::series::Exemplar;
+use super::state::{LeafState, MetricsState, SeriesTable};
+use super::{Function, Leaf, Metrics};
+use crate::eval::{Node, TraceView};
+use crate::source::{SpanSource, TraceSource};
+use crate::value::{FieldValue, Value};
+
+/// Most labels of a series: the checker allows no more.
+const MAX_LABELS: usize = 5;
+
+impl Metrics {
+    /// Folds a whole trace in.
+    pub fn observe_trace<S: TraceSource>(
+        &self,
+        state: &mut MetricsState,
+        view: &TraceView<'_, S>,
+    ) -> Result<(), MetricsError> {
+        let span_count = view.source.span_count();
+        let (grid, limits) = (state.grid, state.limits);
+        state.forget_texts();
+        for (leaf, leaf_state) in self.leaves.iter().zip(&mut state.leaves) {
+            if let Some(condition) = &leaf.condition {
+                leaf.observe_range(leaf_state, condition, view, 0..span_count, &grid, &limits)?;
+                continue;
+            }
+            for set in leaf.pipeline.run(view, span_count) {
+                for span in set.spans {
+                    let span = span as usize;
+                    if let Some(interval) = grid.interval_of(view.source.start_nanos(span)) {
+                        leaf.observe_span(leaf_state, view, span, interval, &grid, &limits)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Folds a batch of spans of any traces in. Right only for a program that does not
+    /// [need whole traces](crate::Needs::whole_trace); leaves that do are left out.
+    pub fn observe_batch<S: SpanSource>(
+        &self,
+        state: &mut MetricsState,
+        view: &TraceView<'_, S>,
+        spans: Range<usize>,
+    ) -> Result<(), MetricsError> {
+        let (grid, limits) = (state.grid, state.limits);
+        state.forget_texts();
+        for (leaf, leaf_state) in self.leaves.iter().zip(&mut state.leaves) {
+            if let Some(condition) = &leaf.condition {
+                leaf.observe_range(leaf_state, condition, view, spans.clone(), &grid, &limits)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Leaf {
+    fn observe_range<S: SpanSource>(
+        &self,
+        state: &mut LeafState,
+        condition: &Node,
+        view: &TraceView<'_, S>,
+        spans: Range<usize>,
+        grid: &TimeGrid,
+        limits: &MetricsLimits,
+    ) -> Result<(), MetricsError> {
+        // Spans come roughly in order of time, so the interval of one is mostly the interval of the next.
+        let mut near = grid.bounds_of(None);
+        for span in spans {
+            let start = view.source.start_nanos(span);
+            if start <= near.after || start > near.until {
+                near = grid.bounds_of(grid.interval_of(start));
+                if near.interval.is_none() {
+                    continue;
+                }
+            }
+            if let Some(interval) = near.interval
+                && condition.holds(view, span)
+            {
+                self.observe_span(state, view, span, interval, grid, limits)?;
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn observe_span<S: SpanSource>(
+        &self,
+        state: &mut LeafState,
+        view: &TraceView<'_, S>,
+        span: usize,
+        interval: usize,
+        grid: &TimeGrid,
+        limits: &MetricsLimits,
+    ) -> Result<(), MetricsError> {
+        let table = match state {
+            LeafState::Series(table) => table,
+            LeafState::Compare(compare) => {
+                compare.observe(&self.function, view, span, interval);
+                return Ok(());
+            }
+        };
+        let (of, precise) = match &self.function {
+            Function::Rate | Function::Count | Function::Compare { .. } => {
+                let at = self.series_of(table, view, span, grid, limits)?;
+                table.series[at].cells.add(interval, 1.0, false);
+                return keep_exemplar(table, view, span, at, f64::NAN);
+            }
+            Function::Min(of) | Function::Max(of) | Function::Sum(of) | Function::Mean(of) => (of, false),
+            Function::Histogram(of) => (of, false),
+            Function::Quantiles { of, precise, .. } => (of, *precise),
+        };
+        let is_bucketed = matches!(self.function, Function::Histogram(_) | Function::Quantiles { .. });
+        let mut outcome = Ok(());
+        of.for_each_number(view, span, |value| {
+            if outcome.is_ok() {
+                outcome = self.series_of(table, view, span, grid, limits).and_then(|at| {
+                    let (number, is_duration) = match value {
+                        FieldValue::Duration(nanos) => (nanos as f64, true),
+                        other => (other.as_number().unwrap_or(f64::NAN), false),
+                    };
+                    let seconds = if is_duration { number / 1e9 } else { number };
+                    let series = &mut table.series[at];
+                    series.in_seconds |= is_duration;
+                    // Buckets are powers of two of nanoseconds, as in Tempo; only their names are in seconds.
+                    series.cells.add(interval, if is_bucketed { number } else { seconds }, precise);
+                    keep_exemplar(table, view, span, at, seconds)
+                });
+            }
+        });
+        outcome
+    }
+
+    /// The series a span belongs to.
+    #[inline]
+    fn series_of<S: SpanSource>(
+        &self,
+        table: &mut SeriesTable,
+        view: &TraceView<'_, S>,
+        span: usize,
+        grid: &TimeGrid,
+        limits: &MetricsLimits,
+    ) -> Result<usize, MetricsError> {
+        match self.by.as_slice() {
+            [] if !table.series.is_empty() => return Ok(0),
+            [only] => {
+                if let FieldValue::Str(text) = only.value(view, span)
+                    && let Some(at) = table.find_text(text)
+                {
+                    return Ok(at);
+                }
+            }
+            _ => {}
+        }
+        let mut key = [FieldValue::Nil; MAX_LABELS];
+        let mut is_plain = true;
+        for (slot, node) in key.iter_mut().zip(&self.by) {
+            *slot = node.value(view, span);
+            is_plain &= !matches!(slot, FieldValue::Many(_));
+        }
+        if is_plain && let Some(at) = table.find(&key[..self.by.len().min(MAX_LABELS)]) {
+            return Ok(at);
+        }
+        let key: Vec<Value> = self.by.iter().map(|node| node.owned_value(view, span)).collect();
+        let intervals = grid.intervals();
+        table.find_or_insert(key, limits, intervals, || self.new_cells(intervals))
+    }
+}
+
+fn keep_exemplar<S: SpanSource>(
+    table: &mut SeriesTable,
+    view: &TraceView<'_, S>,
+    span: usize,
+    series: usize,
+    value: f64,
+) -> Result<(), MetricsError> {
+    if table.exemplars.is_off() {
+        return Ok(());
+    }
+    let (trace_id, span_id) = (view.source.trace_id(span), view.source.span_id(span));
+    if let Some(mixed) = table.exemplars.mixed_if_wanted(&trace_id.0, &span_id.0) {
+        let timestamp_nanos = view.source.start_nanos(span);
+        table.exemplars.keep(mixed, series as u32, Exemplar { trace_id, span_id, timestamp_nanos, value });
+    }
+    Ok(())
+}

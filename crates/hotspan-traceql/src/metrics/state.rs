@@ -1,0 +1,355 @@
+//! The partial result of a metrics query: what workers fill and merge.
+
+use std::collections::BinaryHeap;
+use std::hash::{BuildHasher, Hasher};
+
+use hashbrown::{DefaultHashBuilder, HashTable};
+
+use super::compare::CompareState;
+use super::grid::{MetricsError, MetricsLimits, TimeGrid};
+use super::histogram::LogHistogram;
+use super::series::Exemplar;
+use super::{Function, Leaf, Metrics};
+use crate::plan::Exemplars;
+use crate::value::{FieldValue, Value};
+
+/// A partial result. Merging is associative and commutative, up to the rounding of floating-point sums.
+#[derive(Debug, Clone)]
+pub struct MetricsState {
+    pub(super) grid: TimeGrid,
+    pub(super) limits: MetricsLimits,
+    pub(super) leaves: Vec<LeafState>,
+}
+
+#[derive(Debug, Clone)]
+pub(super) enum LeafState {
+    Series(SeriesTable),
+    Compare(CompareState),
+}
+
+/// The series of one leaf, found by their label values.
+#[derive(Debug, Clone)]
+pub(super) struct SeriesTable {
+    hasher: DefaultHashBuilder,
+    positions: HashTable<u32>,
+    texts: Vec<KnownText>,
+    pub(super) series: Vec<SeriesState>,
+    pub(super) exemplars: Reservoir,
+}
+
+const TEXT_SLOTS: usize = 128;
+const NO_SERIES: u32 = u32::MAX;
+
+/// Where a text lay, and the series it belongs to.
+#[derive(Debug, Clone, Copy)]
+struct KnownText {
+    address: usize,
+    length: usize,
+    series: u32,
+}
+
+impl KnownText {
+    const NONE: Self = Self { address: 0, length: 0, series: NO_SERIES };
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct SeriesState {
+    pub(super) key: Vec<Value>,
+    pub(super) cells: Cells,
+    /// Whether the values were durations, which are reported in seconds.
+    pub(super) in_seconds: bool,
+}
+
+/// One cell for each interval; not-a-number means that there was no value.
+#[derive(Debug, Clone)]
+pub(super) enum Cells {
+    Count(Vec<u64>),
+    Smallest(Vec<f64>),
+    Largest(Vec<f64>),
+    Sum(Vec<f64>),
+    Mean(Vec<(f64, u64)>),
+    Histogram(Vec<LogHistogram>),
+}
+
+impl Cells {
+    fn for_function(function: &Function, intervals: usize) -> Self {
+        match function {
+            Function::Rate | Function::Count | Function::Compare { .. } => Self::Count(vec![0; intervals]),
+            Function::Min(_) => Self::Smallest(vec![f64::NAN; intervals]),
+            Function::Max(_) => Self::Largest(vec![f64::NAN; intervals]),
+            Function::Sum(_) => Self::Sum(vec![f64::NAN; intervals]),
+            Function::Mean(_) => Self::Mean(vec![(0.0, 0); intervals]),
+            Function::Quantiles { .. } | Function::Histogram(_) => {
+                Self::Histogram(vec![LogHistogram::default(); intervals])
+            }
+        }
+    }
+
+    #[inline]
+    pub(super) fn add(&mut self, interval: usize, value: f64, precise: bool) {
+        match self {
+            Self::Count(counts) => counts[interval] += 1,
+            Self::Smallest(values) => values[interval] = values[interval].min(value),
+            Self::Largest(values) => values[interval] = values[interval].max(value),
+            Self::Sum(values) => values[interval] = add_present(values[interval], value),
+            Self::Mean(values) => {
+                values[interval].0 += value;
+                values[interval].1 += 1;
+            }
+            Self::Histogram(values) => values[interval].add(value, precise),
+        }
+    }
+
+    fn merge(&mut self, other: &Self) -> Result<(), MetricsError> {
+        match (self, other) {
+            (Self::Count(left), Self::Count(right)) => zip(left, right, |left, right| *left += right),
+            (Self::Smallest(left), Self::Smallest(right)) => zip(left, right, |left, right| *left = left.min(*right)),
+            (Self::Largest(left), Self::Largest(right)) => zip(left, right, |left, right| *left = left.max(*right)),
+            (Self::Sum(left), Self::Sum(right)) => zip(left, right, |left, right| *left = add_present(*left, *right)),
+            (Self::Mean(left), Self::Mean(right)) => zip(left, right, |left, right| {
+                left.0 += right.0;
+                left.1 += right.1;
+            }),
+            (Self::Histogram(left), Self::Histogram(right)) => zip(left, right, LogHistogram::merge),
+            _ => return Err(MetricsError::Mismatch),
+        }
+        Ok(())
+    }
+}
+
+fn zip<T>(left: &mut [T], right: &[T], mut merge: impl FnMut(&mut T, &T)) {
+    for (left, right) in left.iter_mut().zip(right) {
+        merge(left, right);
+    }
+}
+
+/// A sum where not-a-number is "nothing yet".
+fn add_present(left: f64, right: f64) -> f64 {
+    if left.is_nan() {
+        right
+    } else if right.is_nan() {
+        left
+    } else {
+        left + right
+    }
+}
+
+/// A choice of spans that does not depend on order: those whose mixed ids are smallest.
+#[derive(Debug, Clone)]
+pub(super) struct Reservoir {
+    most: usize,
+    kept: BinaryHeap<Candidate>,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Candidate {
+    mixed: u64,
+    pub(super) series: u32,
+    pub(super) exemplar: Exemplar,
+}
+
+impl PartialEq for Candidate {
+    fn eq(&self, other: &Self) -> bool {
+        self.mixed == other.mixed
+    }
+}
+
+impl Eq for Candidate {}
+
+impl PartialOrd for Candidate {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Candidate {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.mixed.cmp(&other.mixed)
+    }
+}
+
+impl Reservoir {
+    pub(super) fn is_off(&self) -> bool {
+        self.most == 0
+    }
+
+    /// Whether a span of these ids would be kept; asked first, so that the rest of it need not be read.
+    #[inline]
+    pub(super) fn mixed_if_wanted(&self, trace: &[u8; 16], span: &[u8; 8]) -> Option<u64> {
+        let (low, high) = trace.split_at(8);
+        let word = |bytes: &[u8]| bytes.iter().fold(0u64, |word, byte| word << 8 | u64::from(*byte));
+        // A finaliser that spreads every bit, so that sequential ids are chosen evenly.
+        let mut mixed = word(low) ^ word(high).rotate_left(21) ^ word(span).rotate_left(42);
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^= mixed >> 31;
+        let is_wanted = self.kept.len() < self.most || self.kept.peek().is_some_and(|worst| mixed < worst.mixed);
+        is_wanted.then_some(mixed)
+    }
+
+    pub(super) fn keep(&mut self, mixed: u64, series: u32, exemplar: Exemplar) {
+        self.kept.push(Candidate { mixed, series, exemplar });
+        if self.kept.len() > self.most {
+            self.kept.pop();
+        }
+    }
+
+    pub(super) fn into_kept(self) -> Vec<Candidate> {
+        self.kept.into_sorted_vec()
+    }
+}
+
+impl MetricsState {
+    pub(super) fn new(metrics: &Metrics, grid: TimeGrid, limits: MetricsLimits) -> Self {
+        let exemplars = match metrics.hints.exemplars {
+            Some(Exemplars::Off) => 0,
+            Some(Exemplars::Count(count)) => (count as usize).min(limits.exemplars),
+            Some(Exemplars::Default) | None => limits.exemplars,
+        };
+        let leaves = metrics.leaves.iter().map(|leaf| match leaf.function {
+            Function::Compare { .. } => LeafState::Compare(CompareState::new(grid.intervals())),
+            _ => LeafState::Series(SeriesTable::new(exemplars)),
+        });
+        Self { grid, limits, leaves: leaves.collect() }
+    }
+
+    /// Adds what another worker found for the same query and range.
+    pub fn merge(&mut self, other: &Self) -> Result<(), MetricsError> {
+        if self.grid != other.grid || self.leaves.len() != other.leaves.len() {
+            return Err(MetricsError::Mismatch);
+        }
+        for (mine, theirs) in self.leaves.iter_mut().zip(&other.leaves) {
+            match (mine, theirs) {
+                (LeafState::Series(mine), LeafState::Series(theirs)) => {
+                    mine.merge(theirs, &self.limits, self.grid.intervals())?;
+                }
+                (LeafState::Compare(mine), LeafState::Compare(theirs)) => mine.merge(theirs),
+                _ => return Err(MetricsError::Mismatch),
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn forget_texts(&mut self) {
+        for leaf in &mut self.leaves {
+            if let LeafState::Series(table) = leaf {
+                table.forget_texts();
+            }
+        }
+    }
+
+    /// How many series there are so far.
+    pub fn series_count(&self) -> usize {
+        self.leaves
+            .iter()
+            .map(|leaf| match leaf {
+                LeafState::Series(table) => table.series.len(),
+                LeafState::Compare(compare) => compare.series_count(),
+            })
+            .sum()
+    }
+}
+
+impl SeriesTable {
+    fn new(exemplars: usize) -> Self {
+        Self {
+            hasher: DefaultHashBuilder::default(),
+            positions: HashTable::new(),
+            texts: vec![KnownText::NONE; TEXT_SLOTS],
+            series: Vec::new(),
+            exemplars: Reservoir { most: exemplars, kept: BinaryHeap::new() },
+        }
+    }
+
+    fn hash_key(hasher: &DefaultHashBuilder, key: &[Value]) -> u64 {
+        let mut state = hasher.build_hasher();
+        for value in key {
+            std::hash::Hash::hash(value, &mut state);
+        }
+        state.finish()
+    }
+
+    /// The series with these label values, if it is known. Nothing is allocated to find it.
+    #[inline]
+    pub(super) fn find(&self, key: &[FieldValue<'_>]) -> Option<usize> {
+        if key.is_empty() {
+            return (!self.series.is_empty()).then_some(0);
+        }
+        let mut state = self.hasher.build_hasher();
+        for value in key {
+            value.hash_into(&mut state);
+        }
+        let same = |at: &u32| key.iter().zip(&self.series[*at as usize].key).all(|(left, right)| left.same_as(right));
+        self.positions.find(state.finish(), same).map(|at| *at as usize)
+    }
+
+    /// The series of a single text label, remembered by where the text lies: sources with dictionaries hand out the same
+    /// few texts again and again. Good only while the source is borrowed; see [`SeriesTable::forget_texts`].
+    #[inline]
+    pub(super) fn find_text(&mut self, text: &str) -> Option<usize> {
+        let (address, length) = (text.as_ptr() as usize, text.len());
+        let slot = (address ^ (address >> 7) ^ length) % TEXT_SLOTS;
+        let known = self.texts[slot];
+        if known.address == address && known.length == length && known.series != NO_SERIES {
+            return Some(known.series as usize);
+        }
+        let found = self.find(&[FieldValue::Str(text)])?;
+        self.texts[slot] = KnownText { address, length, series: found as u32 };
+        Some(found)
+    }
+
+    /// To be called before texts of another borrow are asked for: an address may have new contents by then.
+    pub(super) fn forget_texts(&mut self) {
+        self.texts.fill(KnownText::NONE);
+    }
+
+    /// The series with these label values, made if it is new.
+    pub(super) fn find_or_insert(
+        &mut self,
+        key: Vec<Value>,
+        limits: &MetricsLimits,
+        intervals: usize,
+        make_cells: impl FnOnce() -> Cells,
+    ) -> Result<usize, MetricsError> {
+        let hash = Self::hash_key(&self.hasher, &key);
+        if let Some(at) = self.positions.find(hash, |at| self.series[*at as usize].key == key) {
+            return Ok(*at as usize);
+        }
+        if self.series.len() >= limits.max_series {
+            return Err(MetricsError::TooManySeries { limit: limits.max_series });
+        }
+        if (self.series.len() + 1).saturating_mul(intervals) > limits.max_points.max(intervals) {
+            return Err(MetricsError::TooManyPoints { limit: limits.max_points });
+        }
+        let at = self.series.len();
+        self.series.push(SeriesState { key, cells: make_cells(), in_seconds: false });
+        let (hasher, series) = (&self.hasher, &self.series);
+        self.positions.insert_unique(hash, at as u32, |at| Self::hash_key(hasher, &series[*at as usize].key));
+        Ok(at)
+    }
+
+    fn merge(&mut self, other: &Self, limits: &MetricsLimits, intervals: usize) -> Result<(), MetricsError> {
+        let mut moved = Vec::with_capacity(other.series.len());
+        for series in &other.series {
+            let known = self.series.len();
+            let at = self.find_or_insert(series.key.clone(), limits, intervals, || series.cells.clone())?;
+            let mine = &mut self.series[at];
+            mine.in_seconds |= series.in_seconds;
+            if at < known {
+                mine.cells.merge(&series.cells)?;
+            }
+            moved.push(at as u32);
+        }
+        for candidate in &other.exemplars.kept {
+            let series = moved[candidate.series as usize];
+            self.exemplars.keep(candidate.mixed, series, candidate.exemplar.clone());
+        }
+        Ok(())
+    }
+}
+
+impl Leaf {
+    pub(super) fn new_cells(&self, intervals: usize) -> Cells {
+        Cells::for_function(&self.function, intervals)
+    }
+}
