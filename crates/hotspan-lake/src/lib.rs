@@ -15,6 +15,7 @@ pub mod catalog;
 pub mod compaction;
 mod error;
 pub mod ingest;
+pub mod retention;
 pub mod rows;
 pub mod segment;
 pub mod store;

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
 use hotspan_lake::compaction::{CompactionCounters, Compactor};
+use hotspan_lake::retention::{Retention, RetentionCounters};
 use hotspan_lake::{Ingest, Lake};
 use hotspan_query::Engine;
 use tokio::task::JoinHandle;
@@ -32,11 +33,12 @@ pub(crate) struct Core {
     pub(crate) engine: Engine,
     pub(crate) ingest: Ingest,
     pub(crate) compaction: Arc<CompactionCounters>,
+    pub(crate) retention: Arc<RetentionCounters>,
 }
 
 #[derive(Debug)]
 struct Background {
-    compactor: JoinHandle<()>,
+    tasks: Vec<JoinHandle<()>>,
     stop: CancellationToken,
     lake: Arc<Lake>,
 }
@@ -81,16 +83,18 @@ impl App {
         let (ingest, _committer) = Ingest::start(Arc::clone(&lake), self.settings.ingest.clone());
         let compactor = Compactor::new(Arc::clone(&lake), self.settings.compaction.clone());
         let compaction = Arc::clone(compactor.counters());
+        let keeper = Retention::new(Arc::clone(&lake), self.settings.retention.clone());
+        let retention = Arc::clone(keeper.counters());
         let stop = CancellationToken::new();
         let background = Background {
-            compactor: tokio::spawn(compactor.run(stop.clone())),
+            tasks: vec![tokio::spawn(compactor.run(stop.clone())), tokio::spawn(keeper.run(stop.clone()))],
             stop,
             lake: Arc::clone(&lake),
         };
         *self.background.lock().unwrap_or_else(PoisonError::into_inner) = Some(background);
         let engine = Engine::new(lake);
         // Opened once, by `serve`.
-        let _ = self.core.set(Core { engine, ingest, compaction });
+        let _ = self.core.set(Core { engine, ingest, compaction, retention });
         Ok(())
     }
 
@@ -112,8 +116,10 @@ impl App {
         let background = self.background.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(background) = background {
             background.stop.cancel();
-            // A job that is cut off has changed nothing: its outputs are not in the catalog.
-            let _ = background.compactor.await;
+            for task in background.tasks {
+                // A task that panicked is gone already.
+                let _ = task.await;
+            }
             background.lake.catalog().close().await;
         }
     }

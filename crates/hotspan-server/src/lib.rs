@@ -21,7 +21,7 @@ mod time_text;
 pub use app::App;
 pub use listeners::{Address, BoundListener, Listeners};
 pub use settings::Settings;
-pub use time_text::{TimeTextError, parse_time};
+pub use time_text::{TimeTextError, parse_duration, parse_time};
 
 use std::sync::Arc;
 

@@ -60,7 +60,7 @@ pub(crate) fn render(app: &App) -> String {
     if let Ok(core) = app.core() {
         let lake = core.engine.lake();
         let ingest = lake.ingest_counters();
-        let compaction = &core.compaction;
+        let (compaction, retention) = (&core.compaction, &core.retention);
         let counters = [
             ("ingest_segments", "Segments committed", ingest.segments.load(Relaxed)),
             ("ingest_segment_bytes", "Bytes of committed segments", ingest.bytes.load(Relaxed)),
@@ -75,6 +75,8 @@ pub(crate) fn render(app: &App) -> String {
             ("compaction_failed_jobs", "Compaction jobs that failed", compaction.failed_jobs.load(Relaxed)),
             ("compaction_input_bytes", "Bytes read by compaction", compaction.input_bytes.load(Relaxed)),
             ("compaction_output_bytes", "Bytes written by compaction", compaction.output_bytes.load(Relaxed)),
+            ("retention_expired_segments", "Segments past their retention", retention.expired_segments.load(Relaxed)),
+            ("retention_deleted_files", "Files deleted", retention.deleted_files.load(Relaxed)),
         ];
         for (name, help, value) in counters {
             let _ = write!(

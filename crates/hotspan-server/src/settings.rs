@@ -6,6 +6,7 @@ use std::time::Duration;
 use hotspan_formats::Limits;
 use hotspan_lake::IngestOptions;
 use hotspan_lake::compaction::CompactionOptions;
+use hotspan_lake::retention::RetentionOptions;
 
 use crate::listeners::Address;
 
@@ -28,6 +29,8 @@ pub struct Settings {
     pub ingest: IngestOptions,
     /// When segments are compacted.
     pub compaction: CompactionOptions,
+    /// How long data is kept.
+    pub retention: RetentionOptions,
     /// Whether requests must name their tenant.
     pub multi_tenancy: bool,
     /// How long stopping waits for requests that are under way.
@@ -45,6 +48,7 @@ impl Default for Settings {
             limits: Limits::default(),
             ingest: IngestOptions::default(),
             compaction: CompactionOptions::default(),
+            retention: RetentionOptions::default(),
             multi_tenancy: false,
             shutdown_grace: Duration::from_secs(10),
         }

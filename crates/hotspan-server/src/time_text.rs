@@ -1,5 +1,7 @@
 //! Times as people and scripts write them: numbers of any unit, dates, and distances from now.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 
 /// A text that is no time.
@@ -24,7 +26,7 @@ pub fn parse_time(text: &str, now: i64) -> Result<i64, TimeTextError> {
             return Ok(now);
         }
         let (sign, length) = distance.split_at_checked(1).ok_or_else(wrong)?;
-        let length = parse_duration(length).ok_or_else(wrong)?;
+        let length = parse_nanos(length).ok_or_else(wrong)?;
         return match sign {
             "-" => Ok(now.saturating_sub(length)),
             "+" => Ok(now.saturating_add(length)),
@@ -49,8 +51,12 @@ pub fn parse_time(text: &str, now: i64) -> Result<i64, TimeTextError> {
     i64::try_from(stamp.as_nanosecond()).map_err(|_| wrong())
 }
 
-/// A length such as `15m`, `1h30m` or `2d`, in nanoseconds.
-pub(crate) fn parse_duration(text: &str) -> Option<i64> {
+/// A length such as `250ms`, `15m`, `1h30m` or `2d`.
+pub fn parse_duration(text: &str) -> Option<Duration> {
+    parse_nanos(text).and_then(|nanos| u64::try_from(nanos).ok()).map(Duration::from_nanos)
+}
+
+fn parse_nanos(text: &str) -> Option<i64> {
     let mut total = 0i64;
     let mut rest = text.trim();
     if rest.is_empty() {

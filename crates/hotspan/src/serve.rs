@@ -2,9 +2,10 @@
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
-use hotspan_server::{Address, BoundListener, Settings};
+use hotspan_server::{Address, BoundListener, Settings, parse_duration};
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::EnvFilter;
 
@@ -25,12 +26,22 @@ pub(crate) struct ServeArguments {
     /// Tempo's API
     #[arg(long, value_name = "ADDR", env = "HOTSPAN_TEMPO", default_value = "127.0.0.1:3200")]
     tempo: Address,
+    /// Longest time that a request waits for others to share its segment
+    #[arg(long, value_name = "TIME", env = "HOTSPAN_FLUSH_INTERVAL", default_value = "250ms", value_parser = duration)]
+    flush_interval: Duration,
+    /// Age at which young segments are compacted
+    #[arg(long, value_name = "TIME", env = "HOTSPAN_COMPACT_AFTER", default_value = "20s", value_parser = duration)]
+    compact_after: Duration,
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    parse_duration(text).ok_or_else(|| format!("{text:?} is not a time; use a number and a unit, such as 250ms or 20s"))
 }
 
 /// Runs the server until it is told to stop.
 pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<()> {
     start_logging();
-    let settings = Settings {
+    let mut settings = Settings {
         store: arguments.store,
         http: arguments.http,
         otlp_grpc: arguments.otlp_grpc,
@@ -38,6 +49,8 @@ pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<()> {
         tempo: arguments.tempo,
         ..Settings::default()
     };
+    settings.ingest.flush_interval = arguments.flush_interval;
+    settings.compaction.first_level_age = arguments.compact_after;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         let stop = CancellationToken::new();

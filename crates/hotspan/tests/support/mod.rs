@@ -1,14 +1,22 @@
 //! A real server as a child process, and a plain HTTP client to talk to it.
 
+// Each test file uses a part of this.
+#![allow(dead_code)]
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use opentelemetry_proto::tonic::collector::profiles::v1development::ExportProfilesServiceRequest;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, InstrumentationScope, KeyValue};
+use opentelemetry_proto::tonic::profiles::v1development::{
+    Function, Line, Link, Location, Profile, ProfilesDictionary, ResourceProfiles, Sample, ScopeProfiles, Stack,
+    ValueType,
+};
 use opentelemetry_proto::tonic::resource::v1::Resource;
 use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span};
 
@@ -184,4 +192,78 @@ pub fn trace_request(service: &str, spans: Vec<Span>) -> ExportTraceServiceReque
 /// Nanoseconds since 1970.
 pub fn now_nanos() -> u64 {
     std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos() as u64
+}
+
+/// A sample for [`profile_request`].
+pub struct TestSample<'a> {
+    /// Functions, the root first.
+    pub stack: &'a [&'a str],
+    pub value: i64,
+    pub time: u64,
+    pub trace_id: [u8; 16],
+    pub span_id: [u8; 8],
+}
+
+/// A request with one CPU profile of one service.
+pub fn profile_request(service: &str, profile_id: [u8; 16], samples: &[TestSample<'_>]) -> ExportProfilesServiceRequest {
+    let mut strings = vec![String::new(), "cpu".to_owned(), "nanoseconds".to_owned()];
+    let mut intern = |text: &str| -> i32 {
+        if let Some(at) = strings.iter().position(|other| other == text) {
+            return at as i32;
+        }
+        strings.push(text.to_owned());
+        (strings.len() - 1) as i32
+    };
+    let mut functions = vec![Function::default()];
+    let mut locations = vec![Location::default()];
+    let mut stacks = vec![Stack::default()];
+    let mut links = vec![Link::default()];
+    let mut encoded = Vec::new();
+    for sample in samples {
+        let mut stack = Stack::default();
+        for name in sample.stack.iter().rev() {
+            let name_strindex = intern(name);
+            let filename_strindex = intern(&format!("{name}.rs"));
+            functions.push(Function { name_strindex, filename_strindex, ..Function::default() });
+            let line = Line { function_index: (functions.len() - 1) as i32, line: 7, column: 3 };
+            locations.push(Location { lines: vec![line], ..Location::default() });
+            stack.location_indices.push((locations.len() - 1) as i32);
+        }
+        stacks.push(stack);
+        links.push(Link { trace_id: sample.trace_id.to_vec(), span_id: sample.span_id.to_vec() });
+        encoded.push(Sample {
+            stack_index: (stacks.len() - 1) as i32,
+            link_index: (links.len() - 1) as i32,
+            values: vec![sample.value],
+            timestamps_unix_nano: vec![sample.time],
+            ..Sample::default()
+        });
+    }
+    let cpu = ValueType { type_strindex: 1, unit_strindex: 2 };
+    let profile = Profile {
+        sample_type: Some(cpu),
+        period_type: Some(cpu),
+        period: 10_000_000,
+        samples: encoded,
+        time_unix_nano: samples.first().map_or(0, |sample| sample.time),
+        duration_nano: 15_000_000_000,
+        profile_id: profile_id.to_vec(),
+        ..Profile::default()
+    };
+    ExportProfilesServiceRequest {
+        resource_profiles: vec![ResourceProfiles {
+            resource: Some(Resource { attributes: vec![text_attribute("service.name", service)], ..Resource::default() }),
+            scope_profiles: vec![ScopeProfiles { profiles: vec![profile], ..ScopeProfiles::default() }],
+            ..ResourceProfiles::default()
+        }],
+        dictionary: Some(ProfilesDictionary {
+            function_table: functions,
+            location_table: locations,
+            stack_table: stacks,
+            link_table: links,
+            string_table: strings,
+            mapping_table: vec![Default::default()],
+            attribute_table: vec![Default::default()],
+        }),
+    }
 }

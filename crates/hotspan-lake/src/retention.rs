@@ -1,0 +1,171 @@
+//! Retention: what is too old goes, and files that nothing needs any more are deleted.
+//!
+//! Removing is done in two steps. A segment is first marked in the catalog, so that no new query sees it; its
+//! file is deleted only after the longest query that could still be reading it must have ended.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use hashbrown::HashSet;
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, info, warn};
+
+use crate::Lake;
+use crate::catalog::now_nanos;
+use crate::error::Result;
+use crate::table::Table;
+
+/// How long data is kept.
+#[derive(Debug, Clone)]
+pub struct RetentionOptions {
+    /// Spans, and the traces they make up.
+    pub spans: Duration,
+    /// Raw samples, and the profiles they came in.
+    pub samples: Duration,
+    /// Sums of 15 seconds.
+    pub rollup_15s: Duration,
+    /// Sums of an hour; labels and symbols are kept as long.
+    pub rollup_1h: Duration,
+    /// How long a removed file stays, for queries that still read it.
+    pub deletion_delay: Duration,
+}
+
+const DAY: Duration = Duration::from_secs(24 * 3600);
+
+impl Default for RetentionOptions {
+    fn default() -> Self {
+        Self {
+            spans: 14 * DAY,
+            samples: 7 * DAY,
+            rollup_15s: 14 * DAY,
+            rollup_1h: 400 * DAY,
+            deletion_delay: Duration::from_secs(5 * 60),
+        }
+    }
+}
+
+impl RetentionOptions {
+    /// How long rows of a table are kept.
+    pub fn of(&self, table: Table) -> Duration {
+        match table {
+            Table::Spans | Table::Traces => self.spans,
+            Table::Samples | Table::Profiles => self.samples,
+            Table::Rollup15s => self.rollup_15s,
+            Table::Rollup1h | Table::Series | Table::Nodes | Table::Frames => {
+                self.rollup_1h.max(self.rollup_15s).max(self.samples)
+            }
+        }
+    }
+}
+
+/// Counters of retention.
+#[derive(Debug, Default)]
+pub struct RetentionCounters {
+    /// Segments that grew too old.
+    pub expired_segments: AtomicU64,
+    /// Files deleted.
+    pub deleted_files: AtomicU64,
+}
+
+/// Removes what is too old until told to stop.
+#[derive(Debug)]
+pub struct Retention {
+    lake: Arc<Lake>,
+    options: RetentionOptions,
+    counters: Arc<RetentionCounters>,
+}
+
+impl Retention {
+    /// Retention for a lake.
+    pub fn new(lake: Arc<Lake>, options: RetentionOptions) -> Self {
+        Self { lake, options, counters: Arc::default() }
+    }
+
+    /// Its counters.
+    pub fn counters(&self) -> &Arc<RetentionCounters> {
+        &self.counters
+    }
+
+    /// Runs until `stop`: first sweeps what a crash left behind, then looks every half minute.
+    pub async fn run(self, stop: CancellationToken) {
+        let started = now_nanos();
+        if let Err(error) = self.sweep_orphans(started).await {
+            warn!(%error, "files that a crash left behind could not be swept");
+        }
+        loop {
+            let now = now_nanos();
+            if let Err(error) = self.expire(now).await {
+                warn!(%error, "old segments could not be removed and will be tried again");
+            }
+            if let Err(error) = self.delete_removed(now).await {
+                warn!(%error, "removed files could not be deleted and will be tried again");
+            }
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = tokio::time::sleep(Duration::from_secs(30)) => {}
+            }
+        }
+    }
+
+    /// Marks the segments whose last row is too old at `now`.
+    pub async fn expire(&self, now: i64) -> Result<u64> {
+        let snapshot = self.lake.catalog().snapshot();
+        let mut expired = 0;
+        for tenant in snapshot.tenants() {
+            let old: Vec<i64> = snapshot
+                .all_segments()
+                .filter(|segment| segment.tenant == tenant && segment.level > 0)
+                .filter(|segment| {
+                    let kept = i64::try_from(self.options.of(segment.table).as_nanos()).unwrap_or(i64::MAX);
+                    let last = segment.max_time.saturating_add(crate::segment::time_grain(segment.table) - 1);
+                    last < now.saturating_sub(kept)
+                })
+                .map(|segment| segment.id)
+                .collect();
+            if !old.is_empty() {
+                self.lake.catalog().commit(&tenant, Vec::new(), &old).await?;
+                info!(%tenant, segments = old.len(), "removed segments past their retention");
+                expired += old.len() as u64;
+            }
+        }
+        self.counters.expired_segments.fetch_add(expired, Ordering::Relaxed);
+        Ok(expired)
+    }
+
+    /// Deletes files that were removed long enough before `now`.
+    pub async fn delete_removed(&self, now: i64) -> Result<u64> {
+        let delay = i64::try_from(self.options.deletion_delay.as_nanos()).unwrap_or(i64::MAX);
+        let removed = self.lake.catalog().removed_objects(now.saturating_sub(delay)).await?;
+        let count = removed.len() as u64;
+        for object in removed {
+            self.lake.reader().forget(&object.path);
+            self.lake.store().delete(&object.path).await?;
+            self.lake.catalog().forget(&object.path).await?;
+        }
+        self.counters.deleted_files.fetch_add(count, Ordering::Relaxed);
+        Ok(count)
+    }
+
+    /// Deletes files that are in no commit: their writer was killed between the file and the catalog.
+    ///
+    /// Only files from before `started` are touched: younger ones may be on their way into a commit.
+    async fn sweep_orphans(&self, started: i64) -> Result<()> {
+        let known: HashSet<String> = self.lake.catalog().known_paths().await?.into_iter().collect();
+        for blob in self.lake.store().list("").await? {
+            let created = created_at(&blob.path);
+            if !known.contains(&blob.path) && created.is_some_and(|created| created < started) {
+                debug!(path = blob.path, "deleting a file that no commit mentions");
+                self.lake.store().delete(&blob.path).await?;
+                self.counters.deleted_files.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The time in the name of an object; see [`Lake::new_object_path`].
+fn created_at(path: &str) -> Option<i64> {
+    let name = path.rsplit('/').next()?;
+    i64::from_str_radix(name.split('-').next()?, 16).ok()
+}
