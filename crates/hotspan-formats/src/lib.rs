@@ -8,6 +8,7 @@ pub mod dot;
 mod expand;
 mod file_error;
 pub mod flamebearer;
+pub mod jfr;
 mod json_scan;
 mod label_roles;
 pub mod limits;
