@@ -3,6 +3,7 @@
 pub mod collapsed;
 pub mod compression;
 mod decode_options;
+mod detect;
 pub mod diff_tree;
 pub mod dot;
 mod expand;
@@ -28,6 +29,7 @@ mod value_text;
 
 pub use compression::{DecompressError, Encoding, decompress};
 pub use decode_options::{DecodeOptions, SampleTypeConfig, TextType};
+pub use detect::{FileFormat, decode_file, detect, into_owned};
 pub use expand::{expanded, gzip};
 pub use file_error::{Fault, FileError};
 pub use limits::Limits;

@@ -168,6 +168,11 @@ fn event_value(head: &Head<'_>, profile_type: &ProfileType, options: &DecodeOpti
     }
 }
 
+/// Whether a line could start a sample: it names a time and an event.
+pub(crate) fn is_head(line: &str) -> bool {
+    parse_head(line).is_some_and(|head| head.time.is_some())
+}
+
 /// Reads `comm pid/tid [cpu] seconds.micros: period event:`, of which most parts may be absent.
 fn parse_head(line: &str) -> Option<Head<'_>> {
     // The time is the first word that is a number and a colon; what precedes it is the command and its ids.
