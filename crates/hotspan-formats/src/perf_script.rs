@@ -43,10 +43,10 @@ pub fn decode<'a>(text: &'a [u8], options: &DecodeOptions) -> Result<ProfileSet<
             FileError::malformed(FORMAT, offset + wrong.valid_up_to(), "text in UTF-8", "other bytes")
         })?;
         let blank = line.trim().is_empty();
-        if blank || (!line.starts_with(char::is_whitespace) && head.is_some()) {
-            if let Some((head, at)) = head.take() {
-                reader.finish_sample(&head, at, link, options)?;
-            }
+        if (blank || !line.starts_with(char::is_whitespace))
+            && let Some((head, at)) = head.take()
+        {
+            reader.finish_sample(&head, at, link, options)?;
         }
         if blank || line.starts_with('#') {
             continue;
@@ -64,7 +64,7 @@ pub fn decode<'a>(text: &'a [u8], options: &DecodeOptions) -> Result<ProfileSet<
             (Some(_), false) => {}
         }
     }
-    Ok(reader.finish(labels, options))
+    Ok(reader.finish(&labels, options))
 }
 
 struct Reader<'a> {
@@ -120,7 +120,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn finish(mut self, labels: hotspan_model::Labels, options: &DecodeOptions) -> ProfileSet<'a> {
+    fn finish(mut self, labels: &hotspan_model::Labels, options: &DecodeOptions) -> ProfileSet<'a> {
         let (time, duration) = options.time_range(0, self.last_time);
         for (_, profile_type, samples) in self.profiles {
             let context = ProfileContext { source: Cow::Borrowed("perf_script"), ..ProfileContext::default() };

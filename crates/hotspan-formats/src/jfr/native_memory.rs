@@ -3,10 +3,13 @@
 use hashbrown::HashMap;
 use hotspan_model::Sample;
 
-/// `malloc` and `free` as they came: time, address, and for a `malloc` its sample and size.
+/// Time, address, and for a `malloc` its sample and size.
+type MemoryEvent = (i64, u64, Option<(Sample, i64)>);
+
+/// `malloc` and `free` as they came.
 #[derive(Debug, Default)]
 pub(super) struct NativeMemory {
-    events: Vec<(i64, u64, Option<(Sample, i64)>)>,
+    events: Vec<MemoryEvent>,
 }
 
 impl NativeMemory {

@@ -177,3 +177,31 @@ fn cut_recordings_are_refused() {
     let error = jfr::decode(&unfinished, None, &DecodeOptions::default()).unwrap_err();
     assert!(error.to_string().contains("not finished"), "{error}");
 }
+
+/// Scenario: what Pyroscope's Java agent sends: its own fork of async-profiler with context, span and trace in
+/// each event, and the labels of contexts beside the recording.
+/// Guarantee: labels where labels were set, links where a span was, and ids in no label.
+#[test]
+fn pyroscope_agent_correlation() {
+    let (bytes, labels) = (fixture("pyroscope-agent.jfr"), fixture("pyroscope-agent.labels.pb"));
+    let set = jfr::decode(&bytes, Some(&labels), &DecodeOptions::default()).unwrap();
+    let cpu = profile(&set, CPU);
+    let mut seen = [0; 2];
+    for sample in &cpu.samples {
+        let frames: Vec<&str> = set.paths.walk_to_root(sample.path).map(|frame| frame.function.as_ref()).collect();
+        let link = set.links[sample.link as usize];
+        let labels = &set.label_sets[sample.labels as usize];
+        if frames.contains(&"AgentBurn.burnLabelled") {
+            seen[0] += 1;
+            assert_eq!(*labels, Labels::from_pairs([("region", "eu"), ("vehicle", "car")]));
+            assert_eq!(sample.link, 0);
+        } else if frames.contains(&"AgentBurn.burnInSpan") {
+            seen[1] += 1;
+            assert_eq!(*labels, Labels::from_pairs([("span_name", "checkout")]));
+            assert_eq!(link.span_id.to_string(), "00f067aa0ba902b7");
+            assert_eq!(link.trace_id.to_string(), "4bf92f3577b34da6a3ce929d0e0e4736");
+        }
+    }
+    assert!(seen.iter().all(|count| *count > 20), "{seen:?}");
+    assert_same_through_pprof(&set);
+}
