@@ -12,7 +12,7 @@ use crate::expand::expanded;
 use crate::file_error::{Fault, FileError, Result};
 use crate::json_scan::{Token, Tokens};
 use crate::protobuf::{Content, Fields};
-use crate::{collapsed, jfr, perf_script, pprof, speedscope, v8};
+use crate::{collapsed, jfr, otlp_file, perf_script, pprof, speedscope, v8};
 
 /// Formats that a file can be in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,9 +31,9 @@ pub enum FileFormat {
     Collapsed,
     /// The text of `perf script`.
     PerfScript,
-    /// OTLP profiles in protobuf; read by the `otlp` module.
+    /// OTLP profiles in protobuf.
     OtlpProfiles,
-    /// OTLP profiles in JSON; read by the `otlp` module.
+    /// OTLP profiles in JSON.
     OtlpProfilesJson,
 }
 
@@ -121,7 +121,7 @@ fn detect_text(bytes: &[u8]) -> Option<FileFormat> {
     None
 }
 
-/// Reads a file of any format but OTLP, compressed or not.
+/// Reads a file of any format, compressed or not.
 ///
 /// A plain file is borrowed from; a compressed one gives a set of its own.
 pub fn decode_file<'a>(bytes: &'a [u8], options: &DecodeOptions) -> Result<ProfileSet<'a>> {
@@ -140,16 +140,15 @@ fn decode_plain<'a>(plain: &'a [u8], options: &DecodeOptions) -> Result<ProfileS
         Some(FileFormat::Speedscope) => speedscope::decode(plain, options),
         Some(FileFormat::Collapsed) => collapsed::decode(plain, options),
         Some(FileFormat::PerfScript) => perf_script::decode(plain, options),
-        Some(FileFormat::OtlpProfiles | FileFormat::OtlpProfilesJson) => {
-            Err(unknown(plain, "OTLP, which has a reader of its own"))
-        }
-        None => Err(unknown(plain, "none of them")),
+        Some(FileFormat::OtlpProfiles) => otlp_file::decode(plain, options),
+        Some(FileFormat::OtlpProfilesJson) => otlp_file::decode_json(plain, options),
+        None => Err(unknown(plain)),
     }
 }
 
-fn unknown(plain: &[u8], found: &'static str) -> FileError {
-    let expected = "pprof, JFR, a V8 profile, speedscope, perf script or collapsed stacks";
-    let found = if plain.is_empty() { "nothing" } else { found };
+fn unknown(plain: &[u8]) -> FileError {
+    let expected = "pprof, JFR, OTLP profiles, a V8 profile, speedscope, perf script or collapsed stacks";
+    let found = if plain.is_empty() { "nothing" } else { "none of them" };
     FileError { fault: Fault::UnknownFormat, ..FileError::malformed("profile", 0, expected, found) }
 }
 

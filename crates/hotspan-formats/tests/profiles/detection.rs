@@ -2,7 +2,7 @@
 
 use hotspan_formats::{DecodeOptions, Fault, FileFormat, Limits, decode_file, detect, expanded, gzip};
 
-use crate::support::{fixture, sums};
+use crate::support::{fixture, share_of, sums};
 
 /// Every file that a real tool wrote, and its format.
 pub(crate) const FILES: &[(&str, FileFormat)] = &[
@@ -47,7 +47,7 @@ fn formats_are_recognised() {
 #[test]
 fn compression_changes_nothing() {
     let options = DecodeOptions { from: 1_700_000_000_000_000_000, ..DecodeOptions::default() };
-    for (name, format) in FILES.iter().filter(|(_, format)| *format != FileFormat::OtlpProfiles) {
+    for (name, format) in FILES {
         let bytes = fixture(name);
         let plain = expanded(&bytes, &options.limits).unwrap();
         let zipped = gzip(&plain);
@@ -72,4 +72,19 @@ fn strangers_are_refused() {
         assert_eq!(error.fault, Fault::UnknownFormat, "{error}");
         assert!(error.to_string().contains("pprof, JFR"), "{error}");
     }
+}
+
+/// Scenario: async-profiler's OTLP file, pushed with a service and a span.
+/// Guarantee: the burning function has its share, the label is set, and every sample belongs to the span.
+#[test]
+fn otlp_file_with_given_span() {
+    let bytes = fixture("async-itimer.otlp");
+    let link = hotspan_model::Link { span_id: "00f067aa0ba902b7".parse().unwrap(), ..Default::default() };
+    let labels = hotspan_model::Labels::from_pairs([("service_name", "shop")]);
+    let options = DecodeOptions { link, labels, ..DecodeOptions::default() };
+    let set = decode_file(&bytes, &options).unwrap();
+    let profile = &set.profiles[0];
+    assert_eq!(profile.labels.get("service_name"), Some("shop"));
+    assert!(share_of(&set, profile, "Burn.burnHot") > 0.4);
+    assert!(profile.samples.iter().all(|sample| set.links[sample.link as usize] == link));
 }

@@ -1,0 +1,100 @@
+//! What became of a request: how much was kept, how much was not, and why, in a text of bounded length.
+
+use std::fmt::Write as _;
+
+use super::fault::{Fault, Problem};
+
+/// Reasons are told apart up to this many; further ones are only counted.
+const MAX_REASONS: usize = 8;
+/// An example is cut at this many bytes, since it may quote the sender.
+const MAX_EXAMPLE_BYTES: usize = 300;
+
+/// What became of the spans or profiles of a request.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Outcome {
+    /// Spans or profiles that were kept.
+    pub accepted: u64,
+    /// Spans or profiles that were refused.
+    pub rejected: u64,
+    /// Samples that were refused, those of refused profiles included; 0 for traces.
+    pub rejected_samples: u64,
+    /// Texts that were not UTF-8; kept with the wrong bytes replaced by U+FFFD.
+    pub repaired_texts: u64,
+    /// Texts that were longer than the limit; kept up to it.
+    pub cut_texts: u64,
+    /// Why: each kind of problem once, in the order of appearance.
+    pub reasons: Vec<Reason>,
+    /// Problems of kinds that found no place in `reasons`.
+    pub further_problems: u64,
+}
+
+/// A kind of problem, how often it was met, and its first appearance in full.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reason {
+    /// The field, `trace_id` for instance.
+    field: &'static str,
+    problem: std::mem::Discriminant<Problem>,
+    /// How often.
+    pub count: u64,
+    /// The first one, with its path.
+    pub first: String,
+}
+
+impl Outcome {
+    /// Whether everything was kept just as it was sent.
+    pub fn is_clean(&self) -> bool {
+        self.reasons.is_empty() && self.rejected == 0
+    }
+
+    /// The text for `partial_success.error_message`; empty if all is well.
+    pub fn message(&self) -> String {
+        let mut text = String::new();
+        for reason in &self.reasons {
+            if !text.is_empty() {
+                text.push_str("; ");
+            }
+            text.push_str(&reason.first);
+            if reason.count > 1 {
+                // Writing into a String can't fail.
+                let _ = write!(text, " (and {} more like it)", reason.count - 1);
+            }
+        }
+        if self.further_problems > 0 {
+            let _ = write!(text, "; and {} problems of other kinds", self.further_problems);
+        }
+        text
+    }
+
+    /// Takes down a problem; what it means for the counts is up to the caller.
+    pub(crate) fn note(&mut self, fault: &Fault) {
+        self.note_many(fault, 1);
+    }
+
+    /// Counts a problem of a kind that was met before, for which its full path is of no interest; false if it is new.
+    pub(crate) fn count_known(&mut self, fault: &Fault) -> bool {
+        let (field, problem) = (fault.leaf(), std::mem::discriminant(&fault.problem));
+        let known = self.reasons.iter_mut().find(|known| known.field == field && known.problem == problem);
+        let Some(known) = known else { return false };
+        known.count += 1;
+        true
+    }
+
+    /// Takes down a problem that `count` items share.
+    pub(crate) fn note_many(&mut self, fault: &Fault, count: u64) {
+        match fault.problem {
+            Problem::NotUtf8 => self.repaired_texts += count,
+            Problem::TooLong { .. } => self.cut_texts += count,
+            _ => {}
+        }
+        let (field, problem) = (fault.leaf(), std::mem::discriminant(&fault.problem));
+        if let Some(known) = self.reasons.iter_mut().find(|known| known.field == field && known.problem == problem) {
+            known.count += count;
+        } else if self.reasons.len() < MAX_REASONS {
+            let mut first = fault.to_string();
+            first.truncate(first.floor_char_boundary(MAX_EXAMPLE_BYTES));
+            self.reasons.push(Reason { field, problem, count, first });
+        } else {
+            self.further_problems += count;
+        }
+    }
+}

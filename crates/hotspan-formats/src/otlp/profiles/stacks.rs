@@ -1,0 +1,240 @@
+//! From entries of the stack table to call paths, each read when a sample first uses it.
+
+use hashbrown::HashMap;
+use hotspan_model::call_path::{FrameIndex, NO_PATH, NodeIndex, PathNode};
+use hotspan_model::{Frame, FrameKind, PathTable};
+
+use super::super::fault::{Fault, Locate as _, Problem, Read};
+use super::super::wire::{BYTES, Reader};
+use super::budget::Budget;
+use super::dictionary::{Dictionary, wrong_index};
+use super::locations::{Line, Location, owned_by_frame};
+
+/// The frame at the root of a stack that was too deep.
+const TRUNCATED: &str = "[truncated]";
+/// About what a node takes in the table and its index.
+const NODE_BYTES: usize = size_of::<PathNode>() + 24;
+/// About what a frame takes in the table and its index.
+const FRAME_BYTES: usize = size_of::<Frame<'_>>() + 40;
+
+/// What a stack became.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct BuiltStack {
+    pub(super) path: NodeIndex,
+    /// The binaries it goes through: an index into [`Stacks::mapping_sets`].
+    pub(super) mappings: u32,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum StackState {
+    Unread,
+    Built(BuiltStack),
+    Broken,
+}
+
+/// The frames of a location, the innermost first, as a range of [`Stacks::frames`]; none while it is unread.
+#[derive(Debug, Clone, Copy, Default)]
+struct LocationFrames {
+    /// The first of them, which mostly is the only one.
+    innermost: FrameIndex,
+    start: u32,
+    len: u32,
+    mapping: u32,
+}
+
+/// What was made of stacks and locations so far.
+#[derive(Debug)]
+pub(super) struct Stacks {
+    states: Vec<StackState>,
+    locations: Vec<LocationFrames>,
+    frames: Vec<FrameIndex>,
+    /// Distinct sets of mappings, each sorted; the first one is empty.
+    pub(super) mapping_sets: Vec<Vec<u32>>,
+    mapping_set_index: HashMap<Vec<u32>, u32>,
+    max_depth: usize,
+    /// Frames cut from all stacks.
+    pub(super) cut_frames: u64,
+    // Scratch of `build`.
+    path: Vec<FrameIndex>,
+    cut: u64,
+    used_mappings: Vec<u32>,
+}
+
+impl Stacks {
+    pub(super) fn new(dictionary: &Dictionary<'_>, max_depth: usize) -> Self {
+        Self {
+            states: vec![StackState::Unread; dictionary.stacks.len()],
+            locations: vec![LocationFrames::default(); dictionary.locations.len()],
+            frames: Vec::new(),
+            mapping_sets: vec![Vec::new()],
+            mapping_set_index: HashMap::from_iter([(Vec::new(), 0)]),
+            max_depth: max_depth.max(1),
+            cut_frames: 0,
+            path: Vec::new(),
+            cut: 0,
+            used_mappings: Vec::new(),
+        }
+    }
+
+    /// The call path of the stack with this index.
+    #[inline]
+    pub(super) fn get<'a>(
+        &mut self,
+        index: i32,
+        dictionary: &Dictionary<'a>,
+        paths: &mut PathTable<'a>,
+        budget: &mut Budget,
+    ) -> Read<BuiltStack> {
+        let at = index as u32 as usize;
+        match self.states.get(at) {
+            Some(StackState::Built(stack)) => Ok(*stack),
+            Some(StackState::Unread) => self.first_use(at, dictionary, paths, budget),
+            Some(StackState::Broken) => Err(Fault::new(Problem::Dictionary("seen before".to_owned()))),
+            None if index == 0 => Ok(BuiltStack { path: NO_PATH, mappings: 0 }),
+            None => Err(wrong_index(index, "stack_table", self.states.len())),
+        }
+    }
+
+    fn first_use<'a>(
+        &mut self,
+        at: usize,
+        dictionary: &Dictionary<'a>,
+        paths: &mut PathTable<'a>,
+        budget: &mut Budget,
+    ) -> Read<BuiltStack> {
+        let built = self.build(dictionary.stacks[at], dictionary, paths, budget).element("stack_table", at);
+        match built {
+            Ok(stack) => {
+                self.states[at] = StackState::Built(stack);
+                Ok(stack)
+            }
+            Err(fault) if fault.problem.is_fatal() => Err(fault.field("dictionary")),
+            Err(fault) => {
+                self.states[at] = StackState::Broken;
+                Err(Fault::new(Problem::Dictionary(fault.field("dictionary").to_string())))
+            }
+        }
+    }
+
+    fn build<'a>(
+        &mut self,
+        stack: &'a [u8],
+        dictionary: &Dictionary<'a>,
+        paths: &mut PathTable<'a>,
+        budget: &mut Budget,
+    ) -> Read<BuiltStack> {
+        self.path.clear();
+        self.used_mappings.clear();
+        self.cut = 0;
+        let mut message = Reader::new(stack);
+        while let Some(field) = message.field()? {
+            match (field.number, field.wire) {
+                (1, BYTES) => {
+                    let mut packed = message.message(field).field("location_indices")?;
+                    while !packed.rest().is_empty() {
+                        let index = packed.raw_varint().field("location_indices")? as i32;
+                        self.push_location(index, dictionary, paths, budget)?;
+                    }
+                }
+                (1, _) => {
+                    let index = message.int32(field).field("location_indices")?;
+                    self.push_location(index, dictionary, paths, budget)?;
+                }
+                _ => message.skip(field)?,
+            }
+        }
+        if self.cut > 0 {
+            self.cut_frames += self.cut;
+            self.path.push(paths.frame(Frame::named(TRUNCATED)));
+        }
+        self.path.reverse();
+        // A location with many inlined frames makes long paths from few bytes: the work is charged as well.
+        let known_nodes = paths.nodes().len();
+        budget.charge(2 * self.path.len())?;
+        let path = paths.path(&self.path);
+        budget.charge((paths.nodes().len() - known_nodes) * NODE_BYTES)?;
+        Ok(BuiltStack { path, mappings: self.mapping_set(budget)? })
+    }
+
+    /// Adds the frames of a location. The leaf comes first, so that what is cut is nearer the root; a location that
+    /// is not even looked at counts as one frame.
+    #[inline]
+    fn push_location<'a>(
+        &mut self,
+        index: i32,
+        dictionary: &Dictionary<'a>,
+        paths: &mut PathTable<'a>,
+        budget: &mut Budget,
+    ) -> Read<()> {
+        if self.path.len() >= self.max_depth {
+            self.cut += 1;
+            return Ok(());
+        }
+        let at = index as u32 as usize;
+        let location = match self.locations.get(at) {
+            Some(location) if location.len > 0 => *location,
+            Some(_) => self.read_location(at, dictionary, paths, budget)?,
+            None => return Err(wrong_index(index, "location_table", self.locations.len()).field("location_indices")),
+        };
+        if self.used_mappings.last() != Some(&location.mapping) {
+            self.used_mappings.push(location.mapping);
+        }
+        if location.len == 1 {
+            self.path.push(location.innermost);
+            return Ok(());
+        }
+        let frames = &self.frames[location.start as usize..][..location.len as usize];
+        let kept = frames.len().min(self.max_depth - self.path.len());
+        self.cut += (frames.len() - kept) as u64;
+        self.path.extend_from_slice(&frames[..kept]);
+        Ok(())
+    }
+
+    fn mapping_set(&mut self, budget: &mut Budget) -> Read<u32> {
+        self.used_mappings.sort_unstable();
+        self.used_mappings.dedup();
+        if self.used_mappings.first() == Some(&0) {
+            self.used_mappings.remove(0);
+        }
+        if let Some(known) = self.mapping_set_index.get(&self.used_mappings[..]) {
+            return Ok(*known);
+        }
+        budget.charge(2 * (size_of::<Vec<u32>>() + 4 * self.used_mappings.len()) + 16)?;
+        let number = self.mapping_sets.len() as u32;
+        self.mapping_sets.push(self.used_mappings.clone());
+        self.mapping_set_index.insert(self.used_mappings.clone(), number);
+        Ok(number)
+    }
+
+    fn read_location<'a>(
+        &mut self,
+        at: usize,
+        dictionary: &Dictionary<'a>,
+        paths: &mut PathTable<'a>,
+        budget: &mut Budget,
+    ) -> Read<LocationFrames> {
+        let location = Location::read(dictionary.locations[at], dictionary, budget).element("location_table", at)?;
+        let start = self.frames.len();
+        let outermost = location.lines.len().saturating_sub(1);
+        for (index, line) in location.lines.iter().enumerate() {
+            budget.charge(FRAME_BYTES)?;
+            // All but the outermost line of a location were inlined there.
+            let kind = if index < outermost { FrameKind::Inlined } else { location.kind };
+            let frame =
+                location.frame(*line, kind, dictionary).element("lines", index).element("location_table", at)?;
+            budget.charge(owned_by_frame(&frame))?;
+            self.frames.push(paths.frame(frame));
+        }
+        if location.lines.is_empty() {
+            budget.charge(FRAME_BYTES)?;
+            let frame = location.frame(Line::default(), location.kind, dictionary).element("location_table", at)?;
+            budget.charge(owned_by_frame(&frame))?;
+            self.frames.push(paths.frame(frame));
+        }
+        let len = (self.frames.len() - start) as u32;
+        let innermost = self.frames[start];
+        let frames = LocationFrames { innermost, start: start as u32, len, mapping: location.mapping_index };
+        self.locations[at] = frames;
+        Ok(frames)
+    }
+}

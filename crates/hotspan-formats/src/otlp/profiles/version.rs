@@ -1,0 +1,174 @@
+//! Which numbering of the profile messages a request uses.
+//!
+//! The package has been called `v1development` throughout while its field numbers moved, so that a request does
+//! not say which it is. The wire types of its samples mostly tell:
+//!
+//! | | stack | values | attributes | link | timestamps |
+//! |---|---|---|---|---|---|
+//! | v1.7 | 1 and 2, numbers | 3 | 4 | 5 | 6 |
+//! | v1.8, v1.9 | 1 | 2, packed | 3, packed | 4, a number | 5 |
+//! | v1.10 and later | 1 | 4, packed | 2, packed | 3, a number | 5 |
+//!
+//! Fields of `Profile` beyond the sixth moved from v1.8 to v1.9, which each profile shows by itself.
+
+use super::super::fault::Read;
+use super::super::wire::{BYTES, FIXED64, Reader, VARINT};
+
+/// A numbering of the profile messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum WireVersion {
+    /// v1.7 or earlier, which is not read.
+    V1_7,
+    /// v1.8 or v1.9.
+    V1_9,
+    /// v1.10 or later.
+    V1_10,
+}
+
+/// What a field of a sample means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    Unknown,
+    Stack,
+    Values,
+    Attributes,
+    Link,
+    Timestamps,
+}
+
+impl WireVersion {
+    /// The name for messages and metrics.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::V1_7 => "v1.7",
+            Self::V1_9 => "v1.9",
+            Self::V1_10 => "v1.10",
+        }
+    }
+
+    /// The meaning of the fields of a sample by their number.
+    pub(super) fn sample_fields(self) -> [Role; 8] {
+        use Role::{Attributes, Link, Stack, Timestamps, Unknown, Values};
+        match self {
+            Self::V1_7 | Self::V1_9 => [Unknown, Stack, Values, Attributes, Link, Timestamps, Unknown, Unknown],
+            Self::V1_10 => [Unknown, Stack, Attributes, Link, Values, Timestamps, Unknown, Unknown],
+        }
+    }
+}
+
+/// Votes after which the rest of the request is taken to agree: one sender writes one version.
+const ENOUGH_VOTES: u32 = 32;
+/// Samples looked at, if most of them can be read either way.
+const ENOUGH_SAMPLES: u32 = 4096;
+
+#[derive(Debug, Default)]
+struct Votes {
+    v1_7: u32,
+    v1_9: u32,
+    v1_10: u32,
+    /// Guesses from samples that could be read either way: they count only where no wire type tells.
+    maybe_v1_9: u32,
+    maybe_v1_10: u32,
+    samples: u32,
+}
+
+impl Votes {
+    fn is_decided(&self) -> bool {
+        self.v1_7 + self.v1_9 + self.v1_10 >= ENOUGH_VOTES || self.samples >= ENOUGH_SAMPLES
+    }
+}
+
+/// Finds the version from the samples of `resource_profiles`. Undecided requests are taken to be of today.
+pub(super) fn detect(resource_profiles: &[Reader<'_>], attribute_count: usize) -> Read<WireVersion> {
+    let mut votes = Votes::default();
+    for group in resource_profiles {
+        each_message(*group, 2, &mut |scope| {
+            each_message(scope, 2, &mut |profile| vote_of_profile(profile, attribute_count, &mut votes))
+        })?;
+    }
+    let is_v1_9 = match (votes.v1_9, votes.v1_10) {
+        (0, 0) => votes.maybe_v1_9 > votes.maybe_v1_10,
+        (v1_9, v1_10) => v1_9 > v1_10,
+    };
+    Ok(if votes.v1_7 > votes.v1_9 + votes.v1_10 {
+        WireVersion::V1_7
+    } else if is_v1_9 {
+        WireVersion::V1_9
+    } else {
+        WireVersion::V1_10
+    })
+}
+
+/// Calls `visit` with each message in the field with this number until it says that it has seen enough.
+fn each_message<'a>(
+    mut reader: Reader<'a>,
+    number: u32,
+    visit: &mut impl FnMut(Reader<'a>) -> Read<bool>,
+) -> Read<bool> {
+    while let Some(field) = reader.field()? {
+        if field.number == number && field.wire == BYTES {
+            if visit(reader.message(field)?)? {
+                return Ok(true);
+            }
+        } else {
+            reader.skip(field)?;
+        }
+    }
+    Ok(false)
+}
+
+fn vote_of_profile(mut profile: Reader<'_>, attribute_count: usize, votes: &mut Votes) -> Read<bool> {
+    while let Some(field) = profile.field()? {
+        match field.number {
+            2 if field.wire == BYTES => {
+                vote_of_sample(profile.message(field)?, attribute_count, votes)?;
+                if votes.is_decided() {
+                    return Ok(true);
+                }
+            }
+            3 => {
+                votes.v1_7 += u32::from(field.wire != FIXED64) * ENOUGH_VOTES;
+                profile.skip(field)?;
+            }
+            _ => profile.skip(field)?,
+        }
+    }
+    Ok(votes.is_decided())
+}
+
+fn vote_of_sample(mut sample: Reader<'_>, attribute_count: usize, votes: &mut Votes) -> Read<()> {
+    votes.samples += 1;
+    let (mut numbers, mut all_are_attributes) = (0usize, true);
+    let mut timestamps = 0usize;
+    while let Some(field) = sample.field()? {
+        match (field.number, field.wire) {
+            (2, VARINT) | (6, _) => {
+                votes.v1_7 += 1;
+                return Ok(());
+            }
+            (3, VARINT) | (4, BYTES) => {
+                votes.v1_10 += 1;
+                return Ok(());
+            }
+            (3, BYTES) | (4, VARINT) => {
+                votes.v1_9 += 1;
+                return Ok(());
+            }
+            (2, BYTES) => sample.varints(field, |number| {
+                numbers += 1;
+                all_are_attributes &= number > 0 && number < attribute_count as u64;
+            })?,
+            (5, FIXED64 | BYTES) => sample.fixed64s(field, |_| timestamps += 1)?,
+            _ => sample.skip(field)?,
+        }
+    }
+    if numbers == 0 {
+        return Ok(());
+    }
+    // Only a stack, the packed numbers of field 2 and perhaps timestamps: v1.9 with values or v1.10 with attributes?
+    let could_be_values = timestamps == 0 || timestamps == numbers;
+    let could_be_attributes = timestamps > 0 && all_are_attributes;
+    votes.maybe_v1_9 += u32::from(could_be_values && !could_be_attributes);
+    votes.maybe_v1_10 += u32::from(could_be_attributes && !could_be_values);
+    Ok(())
+}

@@ -1,0 +1,267 @@
+//! OTLP/JSON in: the same meaning as protobuf, whatever the spelling.
+
+use hotspan_formats::otlp::decode_profiles;
+use hotspan_formats::otlp::json::{ProfilesJson, decode_traces_json};
+use hotspan_formats::{DecodeError, Limits};
+use opentelemetry_proto::tonic::common::v1::any_value::Value as Sent;
+use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue};
+use opentelemetry_proto::tonic::profiles::v1development::Sample;
+use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span};
+use proptest::prelude::*;
+use prost::Message as _;
+use serde_json::{Value, json};
+
+use crate::builder::Builder;
+use crate::dice::Dice;
+use crate::profile_oracle::describe;
+use crate::random_traces;
+use crate::trace_oracle::{Told, translate};
+
+fn told(json: &Value) -> Result<Told, DecodeError> {
+    let mut told = Told::default();
+    let outcome = decode_traces_json(json.to_string().as_bytes(), &Limits::default(), &mut told)?;
+    (told.accepted, told.rejected) = (outcome.accepted, outcome.rejected);
+    Ok(told)
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn base64(bytes: &[u8]) -> String {
+    use ::base64::Engine as _;
+    ::base64::engine::general_purpose::STANDARD.encode(bytes)
+}
+
+pub(crate) fn resource_spans(sent: &ResourceSpans) -> Value {
+    let resource = sent.resource.as_ref().map(|resource| {
+        json!({
+            "attributes": attributes(&resource.attributes),
+            "droppedAttributesCount": resource.dropped_attributes_count,
+        })
+    });
+    let scopes: Vec<Value> = sent.scope_spans.iter().map(scope_spans).collect();
+    json!({"resource": resource, "scopeSpans": scopes, "schemaUrl": sent.schema_url, "unknown": [{"a": [1]}]})
+}
+
+fn scope_spans(sent: &ScopeSpans) -> Value {
+    let scope = sent.scope.as_ref().map(|scope| {
+        json!({
+            "name": scope.name,
+            "version": scope.version,
+            "attributes": attributes(&scope.attributes),
+            "dropped_attributes_count": scope.dropped_attributes_count,
+        })
+    });
+    let spans: Vec<Value> = sent.spans.iter().map(span).collect();
+    json!({"scope": scope, "spans": spans, "schema_url": sent.schema_url})
+}
+
+fn span(sent: &Span) -> Value {
+    let events: Vec<Value> = sent
+        .events
+        .iter()
+        .map(|event| {
+            json!({
+                "timeUnixNano": event.time_unix_nano.to_string(),
+                "name": event.name,
+                "attributes": attributes(&event.attributes),
+                "droppedAttributesCount": event.dropped_attributes_count,
+            })
+        })
+        .collect();
+    let links: Vec<Value> = sent
+        .links
+        .iter()
+        .map(|link| {
+            json!({
+                "traceId": hex(&link.trace_id),
+                "spanId": hex(&link.span_id),
+                "traceState": link.trace_state,
+                "attributes": attributes(&link.attributes),
+                "droppedAttributesCount": link.dropped_attributes_count,
+                "flags": link.flags,
+            })
+        })
+        .collect();
+    json!({
+        "traceId": hex(&sent.trace_id),
+        "spanId": hex(&sent.span_id),
+        "traceState": sent.trace_state,
+        "parentSpanId": hex(&sent.parent_span_id),
+        "flags": sent.flags,
+        "name": sent.name,
+        "kind": sent.kind,
+        "startTimeUnixNano": sent.start_time_unix_nano.to_string(),
+        "endTimeUnixNano": sent.end_time_unix_nano,
+        "attributes": attributes(&sent.attributes),
+        "droppedAttributesCount": sent.dropped_attributes_count,
+        "events": events,
+        "droppedEventsCount": sent.dropped_events_count,
+        "links": links,
+        "droppedLinksCount": sent.dropped_links_count,
+        "status": sent.status.as_ref().map(|status| json!({"message": status.message, "code": status.code})),
+    })
+}
+
+fn attributes(sent: &[KeyValue]) -> Value {
+    sent.iter().map(|sent| json!({"key": sent.key, "value": sent.value.as_ref().map(value)})).collect()
+}
+
+fn value(sent: &AnyValue) -> Value {
+    match &sent.value {
+        None => json!({}),
+        Some(Sent::StringValue(text)) => json!({"stringValue": text}),
+        Some(Sent::BoolValue(value)) => json!({"boolValue": value}),
+        Some(Sent::IntValue(value)) => json!({"intValue": value.to_string()}),
+        Some(Sent::DoubleValue(value)) if value.is_infinite() => json!({"doubleValue": "Infinity"}),
+        Some(Sent::DoubleValue(value)) => json!({"doubleValue": value}),
+        Some(Sent::BytesValue(bytes)) => json!({"bytesValue": base64(bytes)}),
+        Some(Sent::ArrayValue(list)) => {
+            json!({"arrayValue": {"values": list.values.iter().map(value).collect::<Vec<_>>()}})
+        }
+        Some(Sent::KvlistValue(list)) => json!({"kvlistValue": {"values": attributes(&list.values)}}),
+        Some(Sent::StringValueStrindex(_)) => unreachable!("not generated for traces"),
+    }
+}
+
+proptest! {
+    /// Scenario: any trace request, written as OTLP/JSON.
+    /// Guarantee: the sink sees what a plain translation of the generated types gives.
+    #[test]
+    fn equals_the_generated_types(bytes in proptest::collection::vec(any::<u8>(), 0..500)) {
+        let request = random_traces::request(&mut Dice::new(&bytes));
+        let groups: Vec<Value> = request.resource_spans.iter().map(resource_spans).collect();
+        let told = told(&json!({"resourceSpans": groups})).unwrap();
+        prop_assert_eq!(told, translate(&request));
+    }
+
+    /// Scenario: JSON with damage.
+    /// Guarantee: an answer, whatever it is.
+    #[test]
+    fn damage_never_panics(at in any::<u16>(), byte in any::<u8>(), cut in any::<u16>()) {
+        let text = one_span(&json!({"traceId": "01".repeat(16), "spanId": "02".repeat(8), "name": "é"})).to_string();
+        let mut bytes = text.into_bytes();
+        let at = usize::from(at) % bytes.len();
+        bytes[at] = byte;
+        let _ = decode_traces_json(&bytes, &Limits::default(), &mut Told::default());
+        bytes.truncate(usize::from(cut) % bytes.len());
+        let _ = decode_traces_json(&bytes, &Limits::default(), &mut Told::default());
+        let _ = ProfilesJson::parse(&bytes, &Limits::default());
+    }
+}
+
+fn one_span(span: &Value) -> Value {
+    json!({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]})
+}
+
+/// Scenario: one span in every spelling that is met: hex of either case, base64, names, numbers, quotes, snake case.
+/// Guarantee: the same span.
+#[test]
+fn spellings() {
+    let (trace, span_id) = ([0xab; 16], [0xcd; 8]);
+    let spellings = [
+        json!({"traceId": hex(&trace), "spanId": hex(&span_id), "kind": 2, "startTimeUnixNano": "1000",
+               "status": {"code": 2}, "attributes": [{"key": "n", "value": {"intValue": "5"}}]}),
+        json!({"trace_id": hex(&trace).to_uppercase(), "span_id": hex(&span_id), "kind": "SPAN_KIND_SERVER",
+               "start_time_unix_nano": 1000, "status": {"code": "STATUS_CODE_ERROR"},
+               "attributes": [{"key": "n", "value": {"int_value": 5}}], "links": null}),
+        json!({"traceId": base64(&trace), "spanId": base64(&span_id), "kind": "2", "startTimeUnixNano": 1e3,
+               "status": {"code": 2, "later": {}}, "attributes": [{"key": "n", "value": {"intValue": 5.0}}]}),
+    ];
+    let first = told(&one_span(&spellings[0])).unwrap();
+    assert_eq!(first.accepted, 1);
+    for spelling in &spellings[1..] {
+        assert_eq!(told(&one_span(spelling)).unwrap(), first, "{spelling}");
+    }
+}
+
+/// Scenario: ids that are no ids.
+/// Guarantee: the span is refused alone.
+#[test]
+fn wrong_ids_are_refused_alone() {
+    for id in ["0102", "010", "xyz", "not an id at all", "0000000000000000", ""] {
+        let span = json!({"traceId": "01".repeat(16), "spanId": id});
+        let told = told(&one_span(&span)).unwrap();
+        assert_eq!((told.accepted, told.rejected), (0, 1), "{id}");
+    }
+}
+
+/// Scenario: values of the wrong kind or size, and text that ends too early.
+/// Guarantee: the error has the path of the field, and line and column.
+#[test]
+fn errors_are_located() {
+    let error = |span: Value| told(&one_span(&span)).unwrap_err().to_string();
+    assert_eq!(
+        error(json!({"name": 5})),
+        "resource_spans[0].scope_spans[0].spans[0].name can't be read: the number 5 where a text is expected \
+         (line 1, column 52)"
+    );
+    assert!(
+        error(json!({"droppedLinksCount": -1})).contains("dropped_links_count can't be read: -1 is not a 32-bit count")
+    );
+    assert!(
+        error(json!({"attributes": [{"value": {"intValue": "5x"}}]}))
+            .contains("attributes[0].value.int_value can't be read")
+    );
+    assert!(error(json!({"events": {}})).contains("spans[0].events can't be read"));
+    let cut = decode_traces_json(b"{\"resourceSpans\":[", &Limits::default(), &mut Told::default()).unwrap_err();
+    assert!(cut.to_string().contains("line 1, column 18"), "{cut}");
+    assert!(decode_traces_json(b"{} x", &Limits::default(), &mut Told::default()).is_err());
+    let deep = format!("{{\"a\":{}", "[".repeat(100_000));
+    assert!(decode_traces_json(deep.as_bytes(), &Limits::default(), &mut Told::default()).is_err());
+}
+
+/// A profile with a stack of two functions, an attribute and a link; some names have changed over time.
+pub(crate) fn profiles_json([samples, values, lines]: [&str; 3]) -> Value {
+    json!({
+        "resourceProfiles": [{
+            "resource": {"attributes": [{"key": "service.name", "value": {"stringValue": "cart"}}]},
+            "scopeProfiles": [{"profiles": [{
+                "sampleType": {"typeStrindex": 5, "unitStrindex": 6},
+                samples: [{"stackIndex": 1, "attributeIndices": [1], "linkIndex": 1, values: ["3"],
+                           "timestampsUnixNano": ["1100"]}],
+                "timeUnixNano": "1000", "durationNano": "5000",
+                "periodType": {"typeStrindex": 7, "unitStrindex": 8}, "period": "50",
+            }]}],
+        }],
+        "dictionary": {
+            "mappingTable": [{}],
+            "locationTable": [{}, {lines: [{"functionIndex": 1, "line": "1", "column": 3}]},
+                              {lines: [{"functionIndex": 2, "line": 1, "column": "3"}]}],
+            "functionTable": [{}, {"nameStrindex": 1}, {"nameStrindex": 2}],
+            "linkTable": [{}, {"traceId": "07".repeat(16), "spanId": base64(&[9; 8])}],
+            "stringTable": ["", "leaf", "main", "http.route", "unused", "samples", "count", "cpu", "nanoseconds"],
+            "attributeTable": [{}, {"keyStrindex": 3, "value": {"stringValue": "/cart"}}],
+            "stackTable": [{}, {"locationIndices": [1, 2]}],
+        },
+    })
+}
+
+/// Scenario: a profile in JSON, once with the names of v1.10 and once with earlier ones.
+/// Guarantee: the same set as from protobuf; samples that would be ambiguous there are not here.
+#[test]
+fn profiles() {
+    let mut builder = Builder::new();
+    let stack_index = builder.function_stack(&["leaf", "main"]);
+    let route = builder.text_attribute("http.route", "/cart");
+    let link_index = builder.link(7, 9);
+    let profile = builder.cpu_profile(vec![Sample {
+        stack_index,
+        attribute_indices: vec![route],
+        link_index,
+        values: vec![3],
+        timestamps_unix_nano: vec![1_100],
+    }]);
+    let request = builder.request(&[("service.name", "cart")], vec![profile]);
+    let bytes = request.encode_to_vec();
+    let (expected, ..) = decode_profiles(&bytes, &Limits::default(), 0).unwrap();
+
+    for [samples, values, lines] in [["samples", "values", "lines"], ["sample", "value", "line"]] {
+        let json = profiles_json([samples, values, lines]);
+        let parsed = ProfilesJson::parse(json.to_string().as_bytes(), &Limits::default()).unwrap();
+        let (set, outcome) = parsed.decode(&Limits::default(), 0).unwrap();
+        assert!(outcome.is_clean(), "{}", outcome.message());
+        assert_eq!(describe(&set), describe(&expected));
+    }
+}
