@@ -66,6 +66,9 @@ impl DecodeOptions {
                 labels.set(name, value);
             }
         }
+        if !self.spy_name.is_empty() {
+            labels.set_default("pyroscope_spy", self.spy_name.as_str());
+        }
         (labels, filled(self.link, identity.link()))
     }
 

@@ -3,6 +3,7 @@
 //! Every byte is taken for hostile: nothing here panics, recurses without bound or takes memory that the
 //! [`Limits`] do not allow (R5), and an error says which field was wrong (R7).
 
+pub mod app_name;
 pub mod collapsed;
 pub mod compression;
 mod decode_options;
@@ -22,6 +23,7 @@ pub mod otlp;
 mod otlp_file;
 pub mod perf_script;
 pub mod pprof;
+pub mod profile_tree;
 mod protobuf;
 pub mod pyroscope_tree;
 mod set_builder;
