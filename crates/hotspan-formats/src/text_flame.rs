@@ -28,6 +28,8 @@ impl Default for TextFlameOptions {
 
 /// How many of the hottest functions have their paths marked.
 const MARKED_PATHS: usize = 3;
+/// A function below this share is not hot, though it be among the hottest.
+const HOT_PERCENT: f64 = 5.0;
 /// Deeper callees are drawn at this indent: the names matter more than the staircase.
 const MOST_INDENT: usize = 40;
 
@@ -131,7 +133,8 @@ fn hottest(tree: &FlameTree) -> (HashSet<usize>, HashSet<usize>) {
         by_self.select_nth_unstable_by_key(count, |index| std::cmp::Reverse(tree.nodes()[*index].self_value));
     }
     let (mut path, mut leaf) = (HashSet::new(), HashSet::new());
-    for index in by_self.into_iter().take(count).filter(|index| tree.nodes()[*index].self_value > 0) {
+    let is_hot = |index: &usize| percent(tree.nodes()[*index].self_value, tree.total()) >= HOT_PERCENT;
+    for index in by_self.into_iter().take(count).filter(is_hot) {
         leaf.insert(index);
         let mut at = tree.nodes()[index].parent;
         while at != FlameTree::ROOT {

@@ -389,8 +389,9 @@ fn read_frame(opened: &mut Opened<'_, '_>, frame: StackFrame) -> Result<Frame<'s
         "" => FrameKind::Unknown,
         _ => FrameKind::Managed,
     };
-    // Native frames have their library where others have their class.
-    let native = matches!(kind, FrameKind::Native | FrameKind::Kernel);
+    // async-profiler puts the library of a native frame where others have their class. The JDK calls Java's own
+    // native methods by the same frame type, and their classes have a package.
+    let native = matches!(kind, FrameKind::Native | FrameKind::Kernel) && !class.contains('/');
     let (mapping, class) = if native { (class, Cow::Borrowed("")) } else { (Cow::Borrowed(""), class) };
     let function = match (class.as_ref(), method.as_ref()) {
         ("", "") => "[unknown]".to_owned(),

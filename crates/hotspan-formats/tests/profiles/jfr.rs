@@ -132,6 +132,8 @@ fn jdk_recording() {
     for sample in &cpu.samples {
         assert!((sample.time - cpu.time).abs() < 60_000_000_000, "{} {}", sample.time, cpu.time);
     }
+    let park = set.paths.frames().iter().find(|frame| frame.function.ends_with("Unsafe.park")).unwrap();
+    assert_eq!((park.function.as_ref(), park.mapping.as_ref()), ("jdk/internal/misc/Unsafe.park", ""));
     assert_same_through_pprof(&set);
 }
 
