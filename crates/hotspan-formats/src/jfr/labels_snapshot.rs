@@ -3,7 +3,8 @@
 use hashbrown::HashMap;
 use hotspan_model::{Labels, Link};
 
-use crate::file_error::Result;
+use crate::file_error::{FileError, Result};
+use crate::limits::Limits;
 use crate::protobuf::{Field, Fields};
 use crate::span_identity::Identity;
 
@@ -18,7 +19,7 @@ pub(super) struct LabelsSnapshot {
 
 impl LabelsSnapshot {
     /// Reads the protobuf message: contexts (1) and strings (2) are maps, numbers refer to strings.
-    pub(super) fn read(bytes: &[u8]) -> Result<Self> {
+    pub(super) fn read(bytes: &[u8], limits: &Limits) -> Result<Self> {
         let mut snapshot = Self::default();
         let mut contexts: Vec<(u64, Vec<(u64, u64)>)> = Vec::new();
         let mut fields = Fields::new(FORMAT, bytes, 0);
@@ -30,7 +31,7 @@ impl LabelsSnapshot {
                     while let Some(part) = entry.next()? {
                         match part.number {
                             1 => key = part.unsigned()?,
-                            2 => read_context(&part, &mut labels)?,
+                            2 => read_context(&part, limits, &mut labels)?,
                             _ => {}
                         }
                     }
@@ -77,7 +78,7 @@ impl LabelsSnapshot {
     }
 }
 
-fn read_context(field: &Field<'_>, labels: &mut Vec<(u64, u64)>) -> Result<()> {
+fn read_context(field: &Field<'_>, limits: &Limits, labels: &mut Vec<(u64, u64)>) -> Result<()> {
     let mut context = field.message()?;
     while let Some(entry) = context.next()? {
         if entry.number == 1 {
@@ -89,6 +90,9 @@ fn read_context(field: &Field<'_>, labels: &mut Vec<(u64, u64)>) -> Result<()> {
                     2 => value = part.unsigned()?,
                     _ => {}
                 }
+            }
+            if labels.len() == limits.max_labels {
+                return Err(FileError::too_large(FORMAT, entry.offset, "labels of a context", labels.len() as u64));
             }
             labels.push((name, value));
         }

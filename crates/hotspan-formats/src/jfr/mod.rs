@@ -16,6 +16,7 @@ mod chunk;
 mod constants;
 mod cursor;
 mod event_plan;
+mod frame;
 mod labels_snapshot;
 mod layout;
 mod native_memory;

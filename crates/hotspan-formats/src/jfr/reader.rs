@@ -15,7 +15,7 @@ use crate::file_error::{Fault, FileError, Result};
 
 /// Reads a recording that is in memory and not compressed. `labels_part` is what the Pyroscope agent sends beside it.
 pub fn decode(bytes: &[u8], labels_part: Option<&[u8]>, options: &DecodeOptions) -> Result<ProfileSet<'static>> {
-    let snapshot = labels_part.map(LabelsSnapshot::read).transpose()?.unwrap_or_default();
+    let snapshot = labels_part.map(|part| LabelsSnapshot::read(part, &options.limits)).transpose()?.unwrap_or_default();
     let mut recording = Recording::new(options, &snapshot, Settings::default());
     let mut at = 0;
     while at < bytes.len() || at == 0 {
@@ -74,7 +74,8 @@ impl<R: Read> Read for Input<R> {
 impl<R: Read> JfrReader<R> {
     /// Starts reading; the first bytes tell whether the input is compressed.
     pub fn new(mut input: R, labels_part: Option<&[u8]>, options: DecodeOptions) -> Result<Self> {
-        let snapshot = labels_part.map(LabelsSnapshot::read).transpose()?.unwrap_or_default();
+        let snapshot =
+            labels_part.map(|part| LabelsSnapshot::read(part, &options.limits)).transpose()?.unwrap_or_default();
         let mut magic = Vec::new();
         (&mut input).take(2).read_to_end(&mut magic).map_err(|error| io_error(&error, 0))?;
         let compressed = magic == [0x1f, 0x8b];

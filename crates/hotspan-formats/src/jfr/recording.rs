@@ -6,12 +6,13 @@ use hashbrown::HashMap;
 use hotspan_model::attribute::write_json_string;
 use hotspan_model::call_path::{FrameIndex, NO_PATH, NodeIndex};
 use hotspan_model::profile::{ProfileContext, Thread};
-use hotspan_model::{Frame, FrameKind, Labels, Link, Profile, ProfileSet, Sample, SpanId, TraceId};
+use hotspan_model::{Labels, Link, Profile, ProfileSet, Sample, SpanId, TraceId};
 
 use super::FORMAT;
 use super::chunk::{Chunk, Event};
 use super::constants::{Pool, Pools, StackFrame};
 use super::event_plan::{EventKind, EventValues, Plan};
+use super::frame::read_frame;
 use super::labels_snapshot::LabelsSnapshot;
 use super::layout::SkipBudget;
 use super::native_memory::NativeMemory;
@@ -292,7 +293,7 @@ impl<'o> Recording<'o> {
             let index = match opened.resolved.frames.get(frame) {
                 Some(index) => *index,
                 None => {
-                    let resolved = read_frame(opened, *frame)?;
+                    let resolved = read_frame(opened.chunk, &opened.pools, *frame, &mut opened.budget)?;
                     let index = self.builder.set.paths.frame(resolved);
                     opened.resolved.frames.insert(*frame, index);
                     index
@@ -377,28 +378,4 @@ impl<'o> Recording<'o> {
         }
         (self.builder.set, self.settings)
     }
-}
-
-fn read_frame(opened: &mut Opened<'_, '_>, frame: StackFrame) -> Result<Frame<'static>> {
-    let (class, method) = opened.pools.method(opened.chunk, frame.method, &mut opened.budget)?;
-    let kind = opened.pools.name(opened.chunk, Pool::FrameType, frame.kind, &mut opened.budget)?;
-    // How the virtual machine ran a method changes from minute to minute: it is no part of a path's identity.
-    let kind = match kind.as_ref() {
-        "Native" | "C++" => FrameKind::Native,
-        "Kernel" => FrameKind::Kernel,
-        "" => FrameKind::Unknown,
-        _ => FrameKind::Managed,
-    };
-    // async-profiler puts the library of a native frame where others have their class. The JDK calls Java's own
-    // native methods by the same frame type, and their classes have a package.
-    let native = matches!(kind, FrameKind::Native | FrameKind::Kernel) && !class.contains('/');
-    let (mapping, class) = if native { (class, Cow::Borrowed("")) } else { (Cow::Borrowed(""), class) };
-    let function = match (class.as_ref(), method.as_ref()) {
-        ("", "") => "[unknown]".to_owned(),
-        ("", method) => method.to_owned(),
-        (class, "") => class.to_owned(),
-        (class, method) => format!("{class}.{method}"),
-    };
-    let mapping = Cow::Owned(mapping.into_owned());
-    Ok(Frame { function: Cow::Owned(function), mapping, line: frame.line, kind, ..Frame::default() })
 }
