@@ -346,3 +346,53 @@ fn small_requests_do_not_become_large() {
     assert_eq!(wrong, DecodeError::Expands { limit: 512 << 20 });
     assert!(wrong.is_too_large());
 }
+
+/// Scenario: 2,000 samples, each with a stack of its own 60 deep, walked down a call graph with rare side branches.
+/// Guarantee: within a budget of eight times the request, as the default limits have it.
+#[test]
+fn real_requests_stay_within_the_budget() {
+    let mut builder = Builder::new();
+    let locations: Vec<i32> = (0..2_000)
+        .map(|number| builder.location(&[&format!("com.example.shop.module.Handler{number}.process")]))
+        .collect();
+    let mut samples = Vec::new();
+    for number in 0..2_000usize {
+        let mut function = 0;
+        let mut stack = Vec::new();
+        for depth in 0..60usize {
+            stack.push(locations[function]);
+            let branches = (number * 7919 + depth * 104_729) % 23 == 0;
+            function = (function * 31 + usize::from(branches) * 97 + 13) % 2_000;
+        }
+        stack.reverse();
+        let stack_index = builder.stack(&stack);
+        samples.push(Sample {
+            stack_index,
+            timestamps_unix_nano: vec![1_700_000_000_000_000_000 + number as u64],
+            ..Sample::default()
+        });
+    }
+    let profile = builder.cpu_profile(samples);
+    let bytes = builder.request(&[("service.name", "cart")], vec![profile]).encode_to_vec();
+    let limits = Limits { max_decoded_bytes: 8 * bytes.len(), ..Limits::default() };
+    let (set, ..) = decode_profiles(&bytes, &limits, 0).unwrap();
+    assert_eq!(set.sample_count(), 2_000);
+}
+
+/// Scenario: stacks of a few bytes that all go through a location with 500 inlined functions.
+/// Guarantee: refused for the work they make, not carried out.
+#[test]
+fn inlining_does_not_multiply_work() {
+    let mut builder = Builder::new();
+    let names: Vec<String> = (0..500).map(|number| format!("f{number}")).collect();
+    let inlined = builder.location(&names.iter().map(String::as_str).collect::<Vec<_>>());
+    let samples = (0..20_000)
+        .map(|_| Sample { stack_index: builder.stack(&[inlined]), values: vec![1], ..Sample::default() })
+        .collect();
+    let profile = builder.cpu_profile(samples);
+    let bytes = builder.request(&[], vec![profile]).encode_to_vec();
+    assert!(bytes.len() < 400_000);
+    let limits = Limits { max_decoded_bytes: 16 << 20, ..Limits::default() };
+    let wrong = decode_profiles(&bytes, &limits, 0).unwrap_err();
+    assert!(wrong.is_too_large(), "{wrong}");
+}

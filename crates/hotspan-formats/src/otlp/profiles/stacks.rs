@@ -150,7 +150,7 @@ impl Stacks {
         self.path.reverse();
         // A location with many inlined frames makes long paths from few bytes: the work is charged as well.
         let known_nodes = paths.nodes().len();
-        budget.charge(2 * self.path.len())?;
+        budget.charge(4 * self.path.len())?;
         let path = paths.path(&self.path);
         budget.charge((paths.nodes().len() - known_nodes) * NODE_BYTES)?;
         Ok(BuiltStack { path, mappings: self.mapping_set(budget)? })
