@@ -8,7 +8,7 @@ use crate::limits::Limits;
 use crate::span_identity::Identity;
 
 /// Facts from the request or the command line, and the limits that decoding keeps to.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct DecodeOptions {
     /// Labels of the series, the service among them. Span and trace ids in them become links.
     pub labels: Labels,
@@ -54,23 +54,6 @@ pub struct TextType {
     pub scale: i64,
 }
 
-impl Default for DecodeOptions {
-    fn default() -> Self {
-        Self {
-            labels: Labels::default(),
-            name: None,
-            text_type: None,
-            from: 0,
-            until: 0,
-            spy_name: String::new(),
-            sample_rate: None,
-            sample_types: BTreeMap::new(),
-            link: Link::default(),
-            limits: Limits::default(),
-        }
-    }
-}
-
 impl DecodeOptions {
     /// The labels of the series without ids and internal labels, and the span that they name.
     ///
@@ -82,6 +65,9 @@ impl DecodeOptions {
             if !identity.take_text(name, value) && !name.starts_with("__") {
                 labels.set(name, value);
             }
+        }
+        if !self.spy_name.is_empty() {
+            labels.set_default("pyroscope_spy", self.spy_name.as_str());
         }
         (labels, filled(self.link, identity.link()))
     }

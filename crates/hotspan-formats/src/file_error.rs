@@ -78,3 +78,12 @@ fn shortened(text: &str) -> String {
     }
     text.chars().take(MOST).chain("…".chars()).collect()
 }
+
+/// The byte at a line and column, both counted from 1, as readers of text name places.
+pub(crate) fn byte_offset(bytes: &[u8], line: usize, column: usize) -> usize {
+    let mut offset = 0;
+    for _ in 1..line {
+        offset += memchr::memchr(b'\n', &bytes[offset..]).map_or(0, |length| length + 1);
+    }
+    (offset + column.saturating_sub(1)).min(bytes.len())
+}

@@ -144,6 +144,33 @@ impl Flamebearer {
         })
     }
 
+    /// The same bars with the names ordered by self value, the largest first.
+    ///
+    /// Scripts print the first names as the top functions. `total`, which has hardly a value of its own, is then
+    /// no longer the first: for answers that no flame graph is drawn from by position.
+    pub fn with_names_by_self(mut self) -> Self {
+        let numbers_a_bar = if self.levels.first().is_some_and(|level| level.len() == 7) { 7 } else { 4 };
+        let mut own: Vec<(i64, usize)> = (0..self.names.len()).map(|index| (0, index)).collect();
+        for bar in self.levels.iter().flat_map(|level| level.chunks_exact(numbers_a_bar)) {
+            let sum: i64 = bar[..numbers_a_bar - 1].chunks_exact(3).map(|side| side[2]).sum();
+            if let Some(name) = own.get_mut(bar[numbers_a_bar - 1] as usize) {
+                name.0 = name.0.saturating_add(sum);
+            }
+        }
+        own.sort_by_key(|(value, index)| (std::cmp::Reverse(*value), *index));
+        let mut new_index = vec![0; own.len()];
+        for (new, (_, old)) in own.iter().enumerate() {
+            new_index[*old] = new as i64;
+        }
+        for bar in self.levels.iter_mut().flat_map(|level| level.chunks_exact_mut(numbers_a_bar)) {
+            if let Some(name) = new_index.get(bar[numbers_a_bar - 1] as usize) {
+                bar[numbers_a_bar - 1] = *name;
+            }
+        }
+        self.names = own.iter().map(|(_, old)| std::mem::take(&mut self.names[*old])).collect();
+        self
+    }
+
     /// Places bars for `SIDES` trees. `bar` gives total and self value of each side, and the name.
     fn layout<'t, const SIDES: usize>(
         children: &[Vec<usize>],
@@ -228,6 +255,15 @@ mod tests {
         assert_eq!(graph.names, ["total", "b", "c", "a"]);
         assert_eq!(graph.levels[1], [0, 4, 4, 3, 0, 3, 1, 1]);
         assert_eq!(graph.levels[2], [5, 2, 2, 2]);
+    }
+
+    /// Scenario: names ordered for scripts. Guarantee: the largest self value first, bars keep their names.
+    #[test]
+    fn names_by_self() {
+        let graph = Flamebearer::single(&tree(&[(&["main", "x"], 3), (&["main", "y"], 5)])).with_names_by_self();
+        assert_eq!(graph.names, ["y", "x", "total", "main"]);
+        assert_eq!(graph.levels, [vec![0, 8, 0, 2], vec![0, 8, 0, 3], vec![0, 3, 3, 1, 0, 5, 5, 0]]);
+        assert_eq!(Flamebearer::default().with_names_by_self(), Flamebearer::default());
     }
 
     /// Scenario: a function that vanished and one that is new.

@@ -3,22 +3,27 @@
 //! Every byte is taken for hostile: nothing here panics, recurses without bound or takes memory that the
 //! [`Limits`] do not allow (R5), and an error says which field was wrong (R7).
 
+pub mod app_name;
 pub mod collapsed;
 pub mod compression;
 mod decode_options;
+mod detect;
 pub mod diff_tree;
 pub mod dot;
 pub mod error;
 mod expand;
 mod file_error;
 pub mod flamebearer;
+pub mod jfr;
 mod json_scan;
 mod label_roles;
 pub mod limits;
 mod naming;
 pub mod otlp;
+mod otlp_file;
 pub mod perf_script;
 pub mod pprof;
+pub mod profile_tree;
 mod protobuf;
 pub mod pyroscope_tree;
 mod set_builder;
@@ -32,6 +37,7 @@ mod value_text;
 
 pub use compression::{DecompressError, Encoding, decompress};
 pub use decode_options::{DecodeOptions, SampleTypeConfig, TextType};
+pub use detect::{FileFormat, decode_file, detect, into_owned};
 pub use error::DecodeError;
 pub use expand::{expanded, gzip};
 pub use file_error::{Fault, FileError};

@@ -43,10 +43,10 @@ pub fn decode<'a>(text: &'a [u8], options: &DecodeOptions) -> Result<ProfileSet<
             FileError::malformed(FORMAT, offset + wrong.valid_up_to(), "text in UTF-8", "other bytes")
         })?;
         let blank = line.trim().is_empty();
-        if blank || (!line.starts_with(char::is_whitespace) && head.is_some()) {
-            if let Some((head, at)) = head.take() {
-                reader.finish_sample(&head, at, link, options)?;
-            }
+        if (blank || !line.starts_with(char::is_whitespace))
+            && let Some((head, at)) = head.take()
+        {
+            reader.finish_sample(&head, at, link, options)?;
         }
         if blank || line.starts_with('#') {
             continue;
@@ -64,7 +64,7 @@ pub fn decode<'a>(text: &'a [u8], options: &DecodeOptions) -> Result<ProfileSet<
             (Some(_), false) => {}
         }
     }
-    Ok(reader.finish(labels, options))
+    Ok(reader.finish(&labels, options))
 }
 
 struct Reader<'a> {
@@ -120,7 +120,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn finish(mut self, labels: hotspan_model::Labels, options: &DecodeOptions) -> ProfileSet<'a> {
+    fn finish(mut self, labels: &hotspan_model::Labels, options: &DecodeOptions) -> ProfileSet<'a> {
         let (time, duration) = options.time_range(0, self.last_time);
         for (_, profile_type, samples) in self.profiles {
             let context = ProfileContext { source: Cow::Borrowed("perf_script"), ..ProfileContext::default() };
@@ -166,6 +166,11 @@ fn event_value(head: &Head<'_>, profile_type: &ProfileType, options: &DecodeOpti
         (None, Some(rate)) if profile_type.sample_unit == "nanoseconds" => 1_000_000_000 / i64::from(rate.max(1)),
         _ => 1,
     }
+}
+
+/// Whether a line could start a sample: it names a time and an event.
+pub(crate) fn is_head(line: &str) -> bool {
+    parse_head(line).is_some_and(|head| head.time.is_some())
 }
 
 /// Reads `comm pid/tid [cpu] seconds.micros: period event:`, of which most parts may be absent.

@@ -28,6 +28,8 @@ impl Default for TextFlameOptions {
 
 /// How many of the hottest functions have their paths marked.
 const MARKED_PATHS: usize = 3;
+/// A function below this share is not hot, though it be among the hottest.
+const HOT_PERCENT: f64 = 5.0;
 /// Deeper callees are drawn at this indent: the names matter more than the staircase.
 const MOST_INDENT: usize = 40;
 
@@ -63,7 +65,7 @@ pub fn text_flame(tree: &FlameTree, options: &TextFlameOptions) -> String {
             _ => ' ',
         };
         let value = value_text(node.total, &options.unit);
-        draw_line(&mut out, options, Line { depth, mark, share, value: &value, name: tree.name(node.name) });
+        draw_line(&mut out, options, &Line { depth, mark, share, value: &value, name: tree.name(node.name) });
         stack.extend(children[index].iter().rev().map(|child| (*child, depth + 1)));
     }
     if left_out > 0 {
@@ -80,8 +82,8 @@ struct Line<'l> {
     name: &'l str,
 }
 
-fn draw_line(out: &mut String, options: &TextFlameOptions, line: Line<'_>) {
-    let Line { depth, mark, share, value, name } = line;
+fn draw_line(out: &mut String, options: &TextFlameOptions, line: &Line<'_>) {
+    let Line { depth, mark, share, value, name } = *line;
     // Mark, percentage and value take 22 columns; a fifth of the rest is for bars.
     let free = options.width.saturating_sub(22).max(20);
     let bar_width = (free / 5).clamp(4, 40);
@@ -105,7 +107,7 @@ fn bar(share: f64, width: usize) -> String {
     const EIGHTHS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
     let eighths = (share.abs().min(100.0) / 100.0 * (width * 8) as f64).round() as usize;
     let mut bar = "█".repeat(eighths / 8);
-    if eighths % 8 > 0 {
+    if !eighths.is_multiple_of(8) {
         bar.push(EIGHTHS[eighths % 8]);
     }
     let drawn = bar.chars().count();
@@ -131,7 +133,8 @@ fn hottest(tree: &FlameTree) -> (HashSet<usize>, HashSet<usize>) {
         by_self.select_nth_unstable_by_key(count, |index| std::cmp::Reverse(tree.nodes()[*index].self_value));
     }
     let (mut path, mut leaf) = (HashSet::new(), HashSet::new());
-    for index in by_self.into_iter().take(count).filter(|index| tree.nodes()[*index].self_value > 0) {
+    let is_hot = |index: &usize| percent(tree.nodes()[*index].self_value, tree.total()) >= HOT_PERCENT;
+    for index in by_self.into_iter().take(count).filter(is_hot) {
         leaf.insert(index);
         let mut at = tree.nodes()[index].parent;
         while at != FlameTree::ROOT {

@@ -109,6 +109,31 @@ pub fn top_text(tree: &FlameTree, unit: &str, limit: usize) -> String {
     out
 }
 
+/// The first `limit` changes as a text table. Values are divided by `per`, left and right: by the seconds or the
+/// requests of each side, so that sides of different length compare.
+pub fn changes_text(tree: &DiffTree, unit: &str, per: (f64, f64), limit: usize) -> String {
+    let mut out = String::from("    before       after      change        %  function\n");
+    let scaled = |value: i64, per: f64| if per > 0.0 { (value as f64 / per).round() as i64 } else { value };
+    let mut rows: Vec<(i64, i64, String)> = function_changes(tree)
+        .into_iter()
+        .map(|row| (scaled(row.left.self_value, per.0), scaled(row.right.self_value, per.1), row.name))
+        .collect();
+    rows.sort_by_key(|(left, right, _)| std::cmp::Reverse(right.saturating_sub(*left).unsigned_abs()));
+    for (left, right, name) in rows.into_iter().take(limit) {
+        let relative = match left {
+            _ if left == right => String::new(),
+            0 => "new".to_owned(),
+            _ if right == 0 => "gone".to_owned(),
+            _ => format!("{:+.1}%", (right as f64 / left as f64 - 1.0) * 100.0),
+        };
+        let (before, after) = (value_text(left, unit), value_text(right, unit));
+        let change = value_text(right.saturating_sub(left), unit);
+        // Writing into a String can't fail.
+        let _ = writeln!(out, "{before:>10}  {after:>10}  {change:>10}  {relative:>7}  {name}");
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -134,6 +159,9 @@ mod tests {
         let rows = function_changes(&DiffTree::new(&left, &right));
         let names: Vec<&str> = rows.iter().map(|row| row.name.as_str()).collect();
         assert_eq!(names, ["grown", "gone", "main"]);
+        let text = changes_text(&DiffTree::new(&left, &right), "count", (2.0, 3.0), 2);
+        assert!(text.contains("new  grown") && text.contains("gone  gone"), "{text}");
+        assert!(text.lines().nth(1).is_some_and(|line| line.split_whitespace().nth(1) == Some("3")), "{text}");
         assert!(function_changes(&DiffTree::new(&left, &left)).iter().all(|row| row.left == row.right));
     }
 }

@@ -2,8 +2,9 @@
 
 use std::borrow::Cow;
 
+use hashbrown::HashMap;
 use hotspan_model::attribute::write_json_object;
-use hotspan_model::call_path::FrameIndex;
+use hotspan_model::call_path::{FrameIndex, NodeIndex};
 use hotspan_model::profile::ProfileContext;
 use hotspan_model::{Attribute, Profile, ProfileSet, Sample, Value};
 
@@ -14,7 +15,7 @@ use super::symbols::Symbols;
 use crate::decode_options::DecodeOptions;
 use crate::file_error::{FileError, Result};
 use crate::naming;
-use crate::protobuf::Fields;
+use crate::protobuf::{Content, Fields, read_varint};
 use crate::set_builder::SetBuilder;
 
 /// Reads a plain (not compressed) pprof profile: one [`Profile`] for each of its sample types.
@@ -31,7 +32,12 @@ pub fn decode<'a>(bytes: &'a [u8], options: &DecodeOptions) -> Result<ProfileSet
     let period_type = outline.period_type.map(|message| outline.value_type(message)).transpose()?.unwrap_or_default();
     let (time, duration) = options.time_range(outline.time_nanos, outline.duration_nanos);
 
-    let mut stacks = Stacks { outline: &outline, symbols: &symbols, max_depth: options.limits.max_stack_depth };
+    let mut stacks = Stacks {
+        outline: &outline,
+        symbols: &symbols,
+        max_depth: options.limits.max_stack_depth,
+        known: HashMap::new(),
+    };
     let mut samples: Vec<Vec<Sample>> = columns.iter().map(|_| Vec::with_capacity(outline.samples.len())).collect();
     let mut reader = LabelReader::new(default_link, &options.limits, &mut builder);
     let mut scratch = Scratch::default();
@@ -74,6 +80,9 @@ struct Stacks<'o, 'a> {
     outline: &'o Outline<'a>,
     symbols: &'o Symbols,
     max_depth: usize,
+    /// Paths by the bytes of their location ids, and how many frames were cut: samples that differ in labels
+    /// alone repeat the stack byte for byte.
+    known: HashMap<&'a [u8], (NodeIndex, u64)>,
 }
 
 impl<'a> Stacks<'_, 'a> {
@@ -88,12 +97,23 @@ impl<'a> Stacks<'_, 'a> {
     ) -> Result<()> {
         scratch.locations.clear();
         scratch.values.clear();
+        let mut packed: Option<&'a [u8]> = None;
         let (mut labels_from, mut labels_to) = (0, 0);
         let mut fields = Fields::new(FORMAT, bytes, offset);
         let mut field_at = 0;
         while let Some(field) = fields.next()? {
             match field.number {
-                1 => field.append_numbers(&mut scratch.locations)?,
+                1 => match (field.content, packed) {
+                    (Content::Bytes(ids), None) if scratch.locations.is_empty() => packed = Some(ids),
+                    // Ids one by one, or in several pieces: both are allowed, and neither is met often.
+                    (_, earlier) => {
+                        if let Some(ids) = earlier {
+                            append_packed(ids, offset, &mut scratch.locations)?;
+                            packed = Some(&[]);
+                        }
+                        field.append_numbers(&mut scratch.locations)?;
+                    }
+                },
                 2 => field.append_numbers(&mut scratch.values)?,
                 3 => {
                     if labels_to == 0 {
@@ -113,19 +133,7 @@ impl<'a> Stacks<'_, 'a> {
         if scratch.values.iter().all(|value| *value == 0) {
             return Ok(());
         }
-        scratch.frames.clear();
-        for location in &scratch.locations {
-            let Some(frames) = self.symbols.frames_of(*location) else {
-                let expected = "the id of a location in the profile";
-                return Err(FileError::malformed(FORMAT, offset, expected, location));
-            };
-            // The leaf side stays, where the values are. Cutting while collecting: a hostile file may repeat a location of a million inlined lines.
-            let kept = frames.len().min(self.max_depth - scratch.frames.len());
-            scratch.frames.extend_from_slice(&frames[..kept]);
-            builder.set.cut_frames += (frames.len() - kept) as u64;
-        }
-        scratch.frames.reverse();
-        let path = builder.set.paths.path(&scratch.frames);
+        let path = self.path(packed.unwrap_or_default(), offset, builder, scratch)?;
         let region = &bytes[labels_from..labels_to];
         let facts = reader.facts(region, offset + labels_from, self.outline, builder)?;
         let timed = facts.time != 0;
@@ -146,6 +154,53 @@ impl<'a> Stacks<'_, 'a> {
         }
         Ok(())
     }
+}
+
+impl<'a> Stacks<'_, 'a> {
+    /// The path of the locations in `packed`, or of those in `scratch` if it is empty.
+    fn path(
+        &mut self,
+        packed: &'a [u8],
+        offset: usize,
+        builder: &mut SetBuilder<'a>,
+        scratch: &mut Scratch,
+    ) -> Result<NodeIndex> {
+        if !packed.is_empty() {
+            if let Some((path, cut)) = self.known.get(packed) {
+                builder.set.cut_frames += cut;
+                return Ok(*path);
+            }
+            append_packed(packed, offset, &mut scratch.locations)?;
+        }
+        scratch.frames.clear();
+        let mut cut = 0;
+        for location in &scratch.locations {
+            let Some(frames) = self.symbols.frames_of(*location) else {
+                let expected = "the id of a location in the profile";
+                return Err(FileError::malformed(FORMAT, offset, expected, location));
+            };
+            // The leaf side stays, where the values are. Cutting while collecting: a hostile file may repeat a
+            // location of a million inlined lines.
+            let kept = frames.len().min(self.max_depth - scratch.frames.len());
+            scratch.frames.extend_from_slice(&frames[..kept]);
+            cut += (frames.len() - kept) as u64;
+        }
+        scratch.frames.reverse();
+        let path = builder.set.paths.path(&scratch.frames);
+        builder.set.cut_frames += cut;
+        if !packed.is_empty() {
+            self.known.insert(packed, (path, cut));
+        }
+        Ok(path)
+    }
+}
+
+fn append_packed(packed: &[u8], offset: usize, numbers: &mut Vec<u64>) -> Result<()> {
+    let mut at = 0;
+    while at < packed.len() {
+        numbers.push(read_varint(FORMAT, packed, &mut at, offset)?);
+    }
+    Ok(())
 }
 
 fn column_type(

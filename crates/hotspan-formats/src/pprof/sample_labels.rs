@@ -76,7 +76,7 @@ impl<'a> LabelReader<'a> {
         let mut fields = Fields::new(FORMAT, region, base);
         while let Some(field) = fields.next()? {
             if field.number == 3 {
-                reading.add(RawLabel::read(field.message()?, outline)?);
+                reading.add(&RawLabel::read(field.message()?, outline)?);
             }
         }
         let Identity { span, local_root, .. } = reading.identity;
@@ -140,8 +140,8 @@ struct Reading<'a> {
 }
 
 impl<'a> Reading<'a> {
-    fn add(&mut self, label: RawLabel<'a>) {
-        let RawLabel { key, text, number, .. } = label;
+    fn add(&mut self, label: &RawLabel<'a>) {
+        let RawLabel { key, text, number, .. } = *label;
         let is_id = match text {
             Some(text) => self.identity.take_text(key, text),
             None => self.identity.take_number(key, number),
@@ -153,12 +153,12 @@ impl<'a> Reading<'a> {
             (LabelRole::ThreadId, None) | (LabelRole::ThreadName, None) => self.thread.id = Some(number),
             (LabelRole::ThreadId, Some(text)) => match text.parse() {
                 Ok(id) => self.thread.id = Some(id),
-                Err(_) => self.keep_as_attribute(&label),
+                Err(_) => self.keep_as_attribute(label),
             },
             (LabelRole::ThreadName, Some(name)) => self.thread.name = Cow::Borrowed(name),
             (LabelRole::EndTime, None) if number > 0 => self.time = number,
             (_, Some(text)) if self.may_be_label(key, text) => self.labels.set(key, text),
-            _ => self.keep_as_attribute(&label),
+            _ => self.keep_as_attribute(label),
         }
     }
 

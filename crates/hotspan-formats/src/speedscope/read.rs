@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use super::SCHEMA;
 use crate::decode_options::DecodeOptions;
-use crate::file_error::{Fault, FileError, Result};
+use crate::file_error::{Fault, FileError, Result, byte_offset};
 use crate::set_builder::SetBuilder;
 
 const FORMAT: &str = "speedscope";
@@ -221,11 +221,7 @@ impl Walk<'_, '_> {
 
 /// An error of the JSON reader, with the byte instead of line and column.
 fn json_error(bytes: &[u8], error: &serde_json::Error) -> FileError {
-    let mut offset = 0;
-    for _ in 1..error.line() {
-        offset += memchr::memchr(b'\n', &bytes[offset..]).map_or(0, |length| length + 1);
-    }
-    offset = (offset + error.column().saturating_sub(1)).min(bytes.len());
+    let offset = byte_offset(bytes, error.line(), error.column());
     let fault = if error.is_eof() { Fault::Truncated } else { Fault::Malformed };
     FileError { fault, ..FileError::malformed(FORMAT, offset, "a speedscope file", error) }
 }

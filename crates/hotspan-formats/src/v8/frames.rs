@@ -14,8 +14,7 @@ pub(super) const ROOT: &str = "(root)";
 /// Reads a call frame object, after its opening bracket.
 pub(super) fn read_call_frame<'a>(tokens: &mut Tokens<'a>) -> Result<Frame<'a>> {
     let mut frame = Frame::default();
-    loop {
-        let Token::Key(key) = tokens.require()? else { break };
+    while let Token::Key(key) = tokens.require()? {
         let value = tokens.require()?;
         match (key.as_ref(), value) {
             ("functionName", Token::Text(name)) => frame.function = name,

@@ -1,7 +1,7 @@
 //! Text and JSON formats: collapsed, speedscope, perf script, V8, Pyroscope's tree and trie.
 
+use hotspan_formats::profile_tree::flame_tree;
 use hotspan_formats::{DecodeOptions, TextType, collapsed, perf_script, pyroscope_tree, speedscope, v8};
-use hotspan_model::{FlameTree, Profile, ProfileSet};
 
 use crate::support::{assert_same_through_pprof, fixture, profile, share_of, sums};
 
@@ -9,16 +9,6 @@ const CPU: &str = "process_cpu:cpu:nanoseconds:cpu:nanoseconds";
 
 fn near(share: f64, expected: f64) -> bool {
     (share - expected).abs() < 0.15
-}
-
-fn flame(set: &ProfileSet<'_>, profile: &Profile<'_>) -> FlameTree {
-    let mut tree = FlameTree::default();
-    for sample in &profile.samples {
-        let mut names: Vec<&str> = set.paths.walk_to_root(sample.path).map(|frame| frame.function.as_ref()).collect();
-        names.reverse();
-        tree.add_stack(names, sample.value);
-    }
-    tree
 }
 
 /// Scenario: py-spy's collapsed output of a program that burns 3 to 1 in two functions.
@@ -95,7 +85,7 @@ fn node_heap_profile() {
 fn trees_come_back() {
     let bytes = fixture("async-itimer.collapsed");
     let set = collapsed::decode(&bytes, &DecodeOptions::default()).unwrap();
-    let tree = flame(&set, &set.profiles[0]);
+    let tree = flame_tree(&set, &set.profiles[0]);
     let expected = sums(&set, &set.profiles[0]);
     let tree_bytes = pyroscope_tree::encode_tree(&tree);
     let collapsed_text = collapsed::encode(&tree);

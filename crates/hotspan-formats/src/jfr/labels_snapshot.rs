@@ -1,0 +1,101 @@
+//! The `labels` part that the Pyroscope agent sends beside a recording: labels of each context id.
+
+use hashbrown::HashMap;
+use hotspan_model::{Labels, Link};
+
+use crate::file_error::{FileError, Result};
+use crate::limits::Limits;
+use crate::protobuf::{Field, Fields};
+use crate::span_identity::Identity;
+
+const FORMAT: &str = "jfr labels";
+
+/// Labels by context, and the strings that spans are named by.
+#[derive(Debug, Clone, Default)]
+pub(super) struct LabelsSnapshot {
+    contexts: HashMap<u64, (Labels, Link)>,
+    strings: HashMap<u64, String>,
+}
+
+impl LabelsSnapshot {
+    /// Reads the protobuf message: contexts (1) and strings (2) are maps, numbers refer to strings.
+    pub(super) fn read(bytes: &[u8], limits: &Limits) -> Result<Self> {
+        let mut snapshot = Self::default();
+        let mut contexts: Vec<(u64, Vec<(u64, u64)>)> = Vec::new();
+        let mut fields = Fields::new(FORMAT, bytes, 0);
+        while let Some(field) = fields.next()? {
+            match field.number {
+                1 => {
+                    let (mut key, mut labels) = (0, Vec::new());
+                    let mut entry = field.message()?;
+                    while let Some(part) = entry.next()? {
+                        match part.number {
+                            1 => key = part.unsigned()?,
+                            2 => read_context(&part, limits, &mut labels)?,
+                            _ => {}
+                        }
+                    }
+                    contexts.push((key, labels));
+                }
+                2 => {
+                    let (mut key, mut text) = (0, "");
+                    let mut entry = field.message()?;
+                    while let Some(part) = entry.next()? {
+                        match part.number {
+                            1 => key = part.unsigned()?,
+                            2 => text = part.text()?,
+                            _ => {}
+                        }
+                    }
+                    snapshot.strings.insert(key, text.to_owned());
+                }
+                _ => {}
+            }
+        }
+        for (context, pairs) in contexts {
+            let mut labels = Labels::default();
+            let mut identity = Identity::default();
+            for (name, value) in pairs {
+                if let (Some(name), Some(value)) = (snapshot.strings.get(&name), snapshot.strings.get(&value))
+                    && !identity.take_text(name, value)
+                {
+                    labels.set(name.clone(), value.clone());
+                }
+            }
+            snapshot.contexts.insert(context, (labels, identity.link()));
+        }
+        Ok(snapshot)
+    }
+
+    /// Labels and span of a context.
+    pub(super) fn context(&self, id: u64) -> Option<&(Labels, Link)> {
+        self.contexts.get(&id)
+    }
+
+    /// A string, such as the name of a span.
+    pub(super) fn string(&self, id: u64) -> Option<&str> {
+        self.strings.get(&id).map(String::as_str)
+    }
+}
+
+fn read_context(field: &Field<'_>, limits: &Limits, labels: &mut Vec<(u64, u64)>) -> Result<()> {
+    let mut context = field.message()?;
+    while let Some(entry) = context.next()? {
+        if entry.number == 1 {
+            let (mut name, mut value) = (0, 0);
+            let mut parts = entry.message()?;
+            while let Some(part) = parts.next()? {
+                match part.number {
+                    1 => name = part.unsigned()?,
+                    2 => value = part.unsigned()?,
+                    _ => {}
+                }
+            }
+            if labels.len() == limits.max_labels {
+                return Err(FileError::too_large(FORMAT, entry.offset, "labels of a context", labels.len() as u64));
+            }
+            labels.push((name, value));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,122 @@
+//! Whole files in memory, and files of any size as a stream.
+
+use std::io::{self, Read};
+
+use flate2::read::MultiGzDecoder;
+use hotspan_model::ProfileSet;
+
+use super::FORMAT;
+use super::chunk::{Chunk, HEADER_BYTES, Header};
+use super::labels_snapshot::LabelsSnapshot;
+use super::recording::Recording;
+use super::settings::Settings;
+use crate::decode_options::DecodeOptions;
+use crate::file_error::{Fault, FileError, Result};
+
+/// Reads a recording that is in memory and not compressed. `labels_part` is what the Pyroscope agent sends beside it.
+pub fn decode(bytes: &[u8], labels_part: Option<&[u8]>, options: &DecodeOptions) -> Result<ProfileSet<'static>> {
+    let snapshot = labels_part.map(|part| LabelsSnapshot::read(part, &options.limits)).transpose()?.unwrap_or_default();
+    let mut recording = Recording::new(options, &snapshot, Settings::default());
+    let mut at = 0;
+    while at < bytes.len() || at == 0 {
+        let header = Header::read(&bytes[at..], at)?;
+        let end = (at as u64).saturating_add(header.size);
+        if end > bytes.len() as u64 {
+            let expected = format!("a chunk of {} bytes that starts at byte {at}", header.size);
+            return Err(FileError::truncated(FORMAT, bytes.len(), expected));
+        }
+        let end = end as usize;
+        check_chunk_size(header.size, at, options)?;
+        recording.add_chunk(&Chunk::open(&bytes[at..end], at)?)?;
+        at = end;
+    }
+    Ok(recording.finish().0)
+}
+
+/// Constants are found again by 32-bit places; and a chunk is all that a stream holds in memory.
+fn check_chunk_size(size: u64, at: usize, options: &DecodeOptions) -> Result<()> {
+    let most = (options.limits.max_bytes as u64).min(u64::from(u32::MAX));
+    if size > most { Err(FileError::too_large(FORMAT, at + 8, "bytes in a chunk", most)) } else { Ok(()) }
+}
+
+/// Reads a recording of any length, plain or gzip, a chunk at a time.
+///
+/// Memory is bounded by the largest chunk ([`crate::Limits::max_bytes`]) and its samples. A caller that must not
+/// keep anything of a broken file holds back what it got until [`JfrReader::next_chunk`] says that there is no more.
+#[derive(Debug)]
+pub struct JfrReader<R: Read> {
+    input: Input<R>,
+    options: DecodeOptions,
+    snapshot: LabelsSnapshot,
+    settings: Settings,
+    buffer: Vec<u8>,
+    at: usize,
+    chunks: usize,
+}
+
+type Prefixed<R> = io::Chain<io::Cursor<Vec<u8>>, R>;
+
+#[derive(Debug)]
+enum Input<R: Read> {
+    Plain(Prefixed<R>),
+    Gzip(Box<MultiGzDecoder<Prefixed<R>>>),
+}
+
+impl<R: Read> Read for Input<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Plain(input) => input.read(into),
+            Self::Gzip(input) => input.read(into),
+        }
+    }
+}
+
+impl<R: Read> JfrReader<R> {
+    /// Starts reading; the first bytes tell whether the input is compressed.
+    pub fn new(mut input: R, labels_part: Option<&[u8]>, options: DecodeOptions) -> Result<Self> {
+        let snapshot =
+            labels_part.map(|part| LabelsSnapshot::read(part, &options.limits)).transpose()?.unwrap_or_default();
+        let mut magic = Vec::new();
+        (&mut input).take(2).read_to_end(&mut magic).map_err(|error| io_error(&error, 0))?;
+        let compressed = magic == [0x1f, 0x8b];
+        let prefixed = io::Cursor::new(magic).chain(input);
+        let input =
+            if compressed { Input::Gzip(Box::new(MultiGzDecoder::new(prefixed))) } else { Input::Plain(prefixed) };
+        Ok(Self { input, options, snapshot, settings: Settings::default(), buffer: Vec::new(), at: 0, chunks: 0 })
+    }
+
+    /// The profiles of the next chunk, or none at the end of the file.
+    pub fn next_chunk(&mut self) -> Result<Option<ProfileSet<'static>>> {
+        self.buffer.clear();
+        self.fill(HEADER_BYTES as u64)?;
+        if self.buffer.is_empty() && self.chunks > 0 {
+            return Ok(None);
+        }
+        let header = Header::read(&self.buffer, self.at)?;
+        check_chunk_size(header.size, self.at, &self.options)?;
+        self.fill(header.size - HEADER_BYTES as u64)?;
+        if (self.buffer.len() as u64) < header.size {
+            let expected = format!("a chunk of {} bytes that starts at byte {}", header.size, self.at);
+            return Err(FileError::truncated(FORMAT, self.at + self.buffer.len(), expected));
+        }
+        let mut recording = Recording::new(&self.options, &self.snapshot, self.settings.clone());
+        recording.add_chunk(&Chunk::open(&self.buffer, self.at)?)?;
+        self.at += self.buffer.len();
+        self.chunks += 1;
+        let (set, settings) = recording.finish();
+        self.settings = settings;
+        Ok(Some(set))
+    }
+
+    /// Reads up to `length` more bytes. The buffer grows with what arrives, not with what is announced.
+    fn fill(&mut self, length: u64) -> Result<()> {
+        let (input, buffer) = (&mut self.input, &mut self.buffer);
+        let at = self.at + buffer.len();
+        input.take(length).read_to_end(buffer).map(drop).map_err(|error| io_error(&error, at))
+    }
+}
+
+fn io_error(error: &io::Error, at: usize) -> FileError {
+    let fault = if error.kind() == io::ErrorKind::UnexpectedEof { Fault::Truncated } else { Fault::Malformed };
+    FileError { fault, ..FileError::malformed(FORMAT, at, "readable data", error) }
+}

@@ -1,0 +1,381 @@
+//! Events become samples.
+
+use std::borrow::Cow;
+
+use hashbrown::HashMap;
+use hotspan_model::attribute::write_json_string;
+use hotspan_model::call_path::{FrameIndex, NO_PATH, NodeIndex};
+use hotspan_model::profile::{ProfileContext, Thread};
+use hotspan_model::{Labels, Link, Profile, ProfileSet, Sample, SpanId, TraceId};
+
+use super::FORMAT;
+use super::chunk::{Chunk, Event};
+use super::constants::{Pool, Pools, StackFrame};
+use super::event_plan::{EventKind, EventValues, Plan};
+use super::frame::read_frame;
+use super::labels_snapshot::LabelsSnapshot;
+use super::layout::SkipBudget;
+use super::native_memory::NativeMemory;
+use super::profile_kinds::Column;
+use super::settings::Settings;
+use super::span_join::{SpanJoin, Tag};
+use crate::decode_options::{DecodeOptions, filled};
+use crate::file_error::{FileError, Result};
+use crate::set_builder::SetBuilder;
+
+/// A recording that is being read, chunk by chunk.
+#[derive(Debug)]
+pub(super) struct Recording<'o> {
+    options: &'o DecodeOptions,
+    snapshot: &'o LabelsSnapshot,
+    builder: SetBuilder<'static>,
+    columns: Vec<Vec<Sample>>,
+    sample_count: usize,
+    series: Labels,
+    default_link: Link,
+    settings: Settings,
+    spans: SpanJoin,
+    native_memory: NativeMemory,
+    time: i64,
+    end: i64,
+    stack: Vec<StackFrame>,
+    frames: Vec<FrameIndex>,
+}
+
+/// What has been resolved of the constants of one chunk; keys mean something else in the next one.
+#[derive(Debug, Default)]
+struct Resolved {
+    stacks: HashMap<u64, NodeIndex>,
+    threads: HashMap<u64, u32>,
+    asleep: HashMap<u64, bool>,
+    frames: HashMap<StackFrame, FrameIndex>,
+    classes: HashMap<u64, u32>,
+    /// The correlation of the event before, since neighbours mostly share it.
+    last_correlation: Option<([u64; 5], (u32, u32))>,
+}
+
+/// A chunk with what was found out about it.
+struct Opened<'k, 'c> {
+    chunk: &'k Chunk<'c>,
+    pools: Pools,
+    budget: SkipBudget,
+    resolved: Resolved,
+}
+
+impl<'o> Recording<'o> {
+    /// Starts a recording. Settings stand in the first chunk alone: those of a stream are handed on.
+    pub(super) fn new(options: &'o DecodeOptions, snapshot: &'o LabelsSnapshot, settings: Settings) -> Self {
+        let (series, default_link) = options.series();
+        Self {
+            options,
+            snapshot,
+            builder: SetBuilder::default(),
+            columns: Column::ALL.iter().map(|_| Vec::new()).collect(),
+            sample_count: 0,
+            series,
+            default_link,
+            settings,
+            spans: SpanJoin::default(),
+            native_memory: NativeMemory::default(),
+            time: 0,
+            end: 0,
+            stack: Vec::new(),
+            frames: Vec::new(),
+        }
+    }
+
+    /// Adds the events of a chunk.
+    pub(super) fn add_chunk(&mut self, chunk: &Chunk<'_>) -> Result<()> {
+        let mut budget = SkipBudget::for_chunk(chunk.len());
+        let plan = Plan::new(&chunk.layouts);
+        let pools = Pools::scan(chunk, self.options.max_symbols(), &mut budget)?;
+        let (time, duration) = chunk.time_range();
+        if self.time == 0 {
+            self.time = time;
+        }
+        self.end = self.end.max(time.saturating_add(duration.max(0)));
+        let mut opened = Opened { chunk, pools, budget, resolved: Resolved::default() };
+        self.read_settings(&mut opened, &plan)?;
+        for event in chunk.events() {
+            let event = event?;
+            if let Some(kind) = plan.kind(event.class) {
+                self.add_event(&mut opened, &plan, kind, event)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Settings come first whatever their place: they say what a sample is worth.
+    fn read_settings(&mut self, opened: &mut Opened<'_, '_>, plan: &Plan) -> Result<()> {
+        for event in opened.chunk.events() {
+            let event = event?;
+            if plan.kind(event.class) != Some(EventKind::ActiveSetting) {
+                continue;
+            }
+            let values = plan.read(opened.chunk, event, &mut opened.budget)?;
+            let (Some(name), Some(value)) = (values.name, values.value) else { continue };
+            let name = opened.pools.text(opened.chunk, name)?;
+            let value = opened.pools.text(opened.chunk, value)?;
+            let of = opened.chunk.layouts.class(values.setting_of).map_or("", |class| class.name.as_str());
+            self.settings.set(of, &name, &value);
+        }
+        Ok(())
+    }
+
+    fn add_event<'c>(
+        &mut self,
+        opened: &mut Opened<'_, 'c>,
+        plan: &Plan,
+        kind: EventKind,
+        event: Event<'c>,
+    ) -> Result<()> {
+        let offset = event.content.offset();
+        let chunk = opened.chunk;
+        let values = plan.read(chunk, event, &mut opened.budget)?;
+        if kind == EventKind::ActiveSetting {
+            return Ok(());
+        }
+        let time = chunk.nanoseconds_at(values.start);
+        let thread = self.thread(opened, values.thread)?;
+        let duration = chunk.nanoseconds(values.duration).max(0);
+        match kind {
+            EventKind::Span => return self.add_span(opened, values, thread, time, duration, offset),
+            EventKind::Free => {
+                self.check_room(self.native_memory.len(), "frees", offset)?;
+                self.native_memory.given_back(values.address, time);
+                return Ok(());
+            }
+            _ => {}
+        }
+        let path = self.path(opened, values.stack_trace)?;
+        let (link, labels) = self.correlation(opened, &values);
+        let attributes = self.class_attribute(opened, values.class)?;
+        let sample = Sample { path, value: 0, time, timed: true, link, thread, labels, attributes };
+        let rate = self.options.sample_rate;
+        match kind {
+            EventKind::ExecutionSample if self.settings.counts_events() => {
+                self.push(Column::Counted, sample, self.settings.interval.max(1), offset)?;
+            }
+            EventKind::ExecutionSample => {
+                let value = self.settings.execution_interval(rate);
+                if !self.is_asleep(opened, values.state)? {
+                    self.push(Column::Cpu, sample, value, offset)?;
+                }
+                if self.settings.is_wall() {
+                    self.push(Column::Wall, sample, value, offset)?;
+                }
+            }
+            EventKind::CpuTimeSample => {
+                let period = chunk.nanoseconds(values.sampling_period);
+                let value = if period > 0 { period } else { self.settings.execution_interval(rate) };
+                self.push(Column::Cpu, sample, value, offset)?;
+            }
+            EventKind::WallClockSample => {
+                let interval = self.settings.wall_clock_interval(rate);
+                let value = values.samples.max(1).saturating_mul(interval);
+                self.push(Column::Wall, sample, value, offset)?;
+                // Beside a sampler of CPU time, counting running threads as well would count them twice.
+                let only_wall = self.settings.is_wall() || self.settings.event.is_empty();
+                if only_wall && !self.is_asleep(opened, values.state)? {
+                    self.push(Column::Cpu, sample, value, offset)?;
+                }
+            }
+            EventKind::NativeMethodSample => {
+                let value = self.settings.native_interval;
+                self.push(Column::Native, sample, if value > 0 { value } else { 20_000_000 }, offset)?;
+            }
+            EventKind::AllocationInNewTlab => {
+                self.push(Column::AllocInNewTlabObjects, sample, 1, offset)?;
+                self.push(Column::AllocInNewTlabBytes, sample, values.tlab_size, offset)?;
+            }
+            EventKind::AllocationOutsideTlab => {
+                self.push(Column::AllocOutsideTlabObjects, sample, 1, offset)?;
+                self.push(Column::AllocOutsideTlabBytes, sample, values.size, offset)?;
+            }
+            EventKind::AllocationSample => {
+                self.push(Column::AllocSampleObjects, sample, 1, offset)?;
+                self.push(Column::AllocSampleBytes, sample, values.weight, offset)?;
+            }
+            EventKind::MonitorEnter => {
+                self.push(Column::MutexContentions, sample, 1, offset)?;
+                self.push(Column::MutexDelay, sample, duration, offset)?;
+            }
+            EventKind::ThreadPark => {
+                self.push(Column::BlockContentions, sample, 1, offset)?;
+                self.push(Column::BlockDelay, sample, duration, offset)?;
+            }
+            EventKind::LiveObject => {
+                self.push(Column::Live, sample, 1, offset)?;
+                self.push(Column::LiveBytes, sample, values.size, offset)?;
+            }
+            EventKind::Malloc => {
+                self.push(Column::MallocObjects, sample, 1, offset)?;
+                self.push(Column::MallocBytes, sample, values.size, offset)?;
+                self.native_memory.taken(values.address, sample, values.size);
+            }
+            EventKind::NativeLock => {
+                self.push(Column::NativeLockContentions, sample, 1, offset)?;
+                self.push(Column::NativeLockDelay, sample, duration, offset)?;
+            }
+            EventKind::MethodTrace => self.push(Column::MethodTrace, sample, duration, offset)?,
+            EventKind::Span | EventKind::Free | EventKind::ActiveSetting => {}
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, column: Column, sample: Sample, value: i64, offset: usize) -> Result<()> {
+        if value <= 0 {
+            return Ok(());
+        }
+        self.check_room(self.sample_count, "samples", offset)?;
+        self.sample_count += 1;
+        self.columns[column as usize].push(Sample { value, ..sample });
+        Ok(())
+    }
+
+    fn check_room(&self, used: usize, what: &str, offset: usize) -> Result<()> {
+        let most = self.options.max_samples();
+        if used < most { Ok(()) } else { Err(FileError::too_large(FORMAT, offset, what, most as u64)) }
+    }
+
+    fn add_span(
+        &mut self,
+        opened: &Opened<'_, '_>,
+        values: EventValues<'_>,
+        thread: u32,
+        time: i64,
+        duration: i64,
+        offset: usize,
+    ) -> Result<()> {
+        let text = match values.tag {
+            Some(tag) => opened.pools.text(opened.chunk, tag)?.into_owned(),
+            None => String::new(),
+        };
+        self.check_room(self.spans.len(), "spans", offset)?;
+        if let Some(tag) = Tag::read(&text) {
+            self.spans.add(thread, time, time.saturating_add(duration), tag);
+        }
+        Ok(())
+    }
+
+    fn thread(&mut self, opened: &mut Opened<'_, '_>, key: u64) -> Result<u32> {
+        if let Some(thread) = opened.resolved.threads.get(&key) {
+            return Ok(*thread);
+        }
+        let constant = opened.pools.thread(opened.chunk, key, &mut opened.budget)?;
+        // Java's number is the one that spans carry as `thread.id`; native threads have only the system's.
+        let id = if constant.java_id > 0 { constant.java_id } else { constant.os_id };
+        let name = if constant.java_name.is_empty() { constant.os_name } else { constant.java_name };
+        let thread = self.builder.thread(Thread { id: (id != 0).then_some(id), name: Cow::Owned(name) });
+        opened.resolved.threads.insert(key, thread);
+        Ok(thread)
+    }
+
+    fn is_asleep(&self, opened: &mut Opened<'_, '_>, state: u64) -> Result<bool> {
+        if let Some(asleep) = opened.resolved.asleep.get(&state) {
+            return Ok(*asleep);
+        }
+        let asleep = opened.pools.name(opened.chunk, Pool::ThreadState, state, &mut opened.budget)? == "STATE_SLEEPING";
+        opened.resolved.asleep.insert(state, asleep);
+        Ok(asleep)
+    }
+
+    fn path(&mut self, opened: &mut Opened<'_, '_>, key: u64) -> Result<NodeIndex> {
+        if let Some(path) = opened.resolved.stacks.get(&key) {
+            return Ok(*path);
+        }
+        let mut stack = std::mem::take(&mut self.stack);
+        let depth = self.options.limits.max_stack_depth;
+        let cut = opened.pools.stack_trace(opened.chunk, key, (&mut stack, depth), &mut opened.budget)?;
+        self.builder.set.cut_frames += cut;
+        self.frames.clear();
+        for frame in stack.iter().rev() {
+            let index = match opened.resolved.frames.get(frame) {
+                Some(index) => *index,
+                None => {
+                    let resolved = read_frame(opened.chunk, &opened.pools, *frame, &mut opened.budget)?;
+                    let index = self.builder.set.paths.frame(resolved);
+                    opened.resolved.frames.insert(*frame, index);
+                    index
+                }
+            };
+            self.frames.push(index);
+        }
+        self.stack = stack;
+        let path = if self.frames.is_empty() { NO_PATH } else { self.builder.set.paths.path(&self.frames) };
+        opened.resolved.stacks.insert(key, path);
+        Ok(path)
+    }
+
+    /// Span and labels that the Pyroscope agent's fields name: indexes of the link and of the label set.
+    fn correlation(&mut self, opened: &mut Opened<'_, '_>, values: &EventValues<'_>) -> (u32, u32) {
+        let key = [values.context, values.span, values.span_name, values.trace_high, values.trace_low];
+        if let Some((last, known)) = opened.resolved.last_correlation
+            && last == key
+        {
+            return known;
+        }
+        let (mut labels, context_link) = self.snapshot.context(values.context).cloned().unwrap_or_default();
+        if values.span_name != 0
+            && let Some(name) = self.snapshot.string(values.span_name)
+        {
+            labels.set("span_name", name);
+        }
+        let trace = u128::from(values.trace_high) << 64 | u128::from(values.trace_low);
+        let own = Link { trace_id: TraceId(trace.to_be_bytes()), span_id: SpanId(values.span.to_be_bytes()) };
+        let link = filled(filled(own, context_link), self.default_link);
+        let known = (self.builder.link(link), self.builder.labels(labels));
+        opened.resolved.last_correlation = Some((key, known));
+        known
+    }
+
+    fn class_attribute(&mut self, opened: &mut Opened<'_, '_>, key: u64) -> Result<u32> {
+        if key == 0 {
+            return Ok(0);
+        }
+        if let Some(attributes) = opened.resolved.classes.get(&key) {
+            return Ok(*attributes);
+        }
+        let name = opened.pools.class_name(opened.chunk, key, &mut opened.budget)?;
+        let mut json = String::new();
+        if !name.is_empty() {
+            json.push_str("{\"jfr.class\":");
+            write_json_string(&name, &mut json);
+            json.push('}');
+        }
+        let attributes = self.builder.attributes(json);
+        opened.resolved.classes.insert(key, attributes);
+        Ok(attributes)
+    }
+
+    /// The profiles of everything that was added, and the settings for the chunks that follow.
+    pub(super) fn finish(mut self) -> (ProfileSet<'static>, Settings) {
+        for (sample, size) in std::mem::take(&mut self.native_memory).in_use() {
+            self.columns[Column::MallocInuseObjects as usize].push(Sample { value: 1, ..sample });
+            self.columns[Column::MallocInuseBytes as usize].push(Sample { value: size, ..sample });
+        }
+        self.spans.apply(self.columns.iter_mut().flatten(), &mut self.builder);
+        let (time, duration) = self.options.time_range(self.time, self.end.saturating_sub(self.time));
+        for (column, samples) in Column::ALL.into_iter().zip(self.columns) {
+            if samples.is_empty() {
+                continue;
+            }
+            let mut labels = self.series.clone();
+            let by_sampler = matches!(column, Column::Cpu | Column::Wall | Column::Counted);
+            if by_sampler && !self.settings.event.is_empty() {
+                labels.set_default("jfr_event", self.settings.event.as_str());
+            }
+            self.builder.set.profiles.push(Profile {
+                id: None,
+                profile_type: column.profile_type(&self.settings),
+                labels,
+                time,
+                duration,
+                period: if by_sampler { self.settings.execution_interval(self.options.sample_rate) } else { 0 },
+                context: ProfileContext { source: Cow::Borrowed(FORMAT), ..ProfileContext::default() },
+                samples,
+            });
+        }
+        (self.builder.set, self.settings)
+    }
+}

@@ -1,0 +1,90 @@
+//! One entry for every file.
+
+use hotspan_formats::{DecodeOptions, Fault, FileFormat, Limits, decode_file, detect, expanded, gzip};
+
+use crate::support::{fixture, share_of, sums};
+
+/// Every file that a real tool wrote, and its format.
+pub(crate) const FILES: &[(&str, FileFormat)] = &[
+    ("async-chunks.jfr", FileFormat::Jfr),
+    ("async-cpu-alloc-lock.jfr", FileFormat::Jfr),
+    ("async-cpu-wall.jfr", FileFormat::Jfr),
+    ("async-itimer.collapsed", FileFormat::Collapsed),
+    ("async-itimer.jfr", FileFormat::Jfr),
+    ("async-itimer.otlp", FileFormat::OtlpProfiles),
+    ("async-live.jfr", FileFormat::Jfr),
+    ("async-nativemem.jfr", FileFormat::Jfr),
+    ("async-spans.jfr", FileFormat::Jfr),
+    ("async-wall.jfr", FileFormat::Jfr),
+    ("go-block.pb.gz", FileFormat::Pprof),
+    ("go-cpu.pb.gz", FileFormat::Pprof),
+    ("go-goroutine.pb.gz", FileFormat::Pprof),
+    ("go-heap.pb.gz", FileFormat::Pprof),
+    ("go-mutex.pb.gz", FileFormat::Pprof),
+    ("jdk.jfr.gz", FileFormat::Jfr),
+    ("node.cpuprofile", FileFormat::V8Cpu),
+    ("node.heapprofile", FileFormat::V8Heap),
+    ("perf-script.txt", FileFormat::PerfScript),
+    ("py-spy.collapsed", FileFormat::Collapsed),
+    ("pyroscope-agent.jfr", FileFormat::Jfr),
+    ("py-spy.speedscope.json", FileFormat::Speedscope),
+];
+
+/// Scenario: each file, whole and cut in half. Guarantee: its format is recognised either way.
+#[test]
+fn formats_are_recognised() {
+    for (name, format) in FILES {
+        let bytes = fixture(name);
+        let plain = expanded(&bytes, &Limits::default()).unwrap();
+        assert_eq!(detect(&plain), Some(*format), "{name}");
+        if *format != FileFormat::OtlpProfiles {
+            assert_eq!(detect(&plain[..plain.len() / 2]), Some(*format), "half of {name}");
+        }
+    }
+}
+
+/// Scenario: each file plain and gzipped. Guarantee: the same profiles with the same sums.
+#[test]
+fn compression_changes_nothing() {
+    let options = DecodeOptions { from: 1_700_000_000_000_000_000, ..DecodeOptions::default() };
+    for (name, format) in FILES {
+        let bytes = fixture(name);
+        let plain = expanded(&bytes, &options.limits).unwrap();
+        let zipped = gzip(&plain);
+        let (left, right) = (decode_file(&plain, &options).unwrap(), decode_file(&zipped, &options).unwrap());
+        assert_eq!(left.profiles.len(), right.profiles.len(), "{name} {format:?}");
+        for (a, b) in left.profiles.iter().zip(&right.profiles) {
+            assert_eq!((&a.profile_type, &a.samples, &a.labels), (&b.profile_type, &b.samples, &b.labels));
+            assert_eq!(sums(&left, a), sums(&right, b));
+            assert!(!a.samples.is_empty(), "{name}");
+        }
+    }
+}
+
+/// Scenario: files that are no profiles. Guarantee: refused with the list of what could have been.
+#[test]
+fn strangers_are_refused() {
+    let long_text = "lorem ipsum\n".repeat(100);
+    for bytes in
+        [b"".as_slice(), b"hello", b"{\"a\":1}", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", long_text.as_bytes(), b"\0\0\0\0"]
+    {
+        let error = decode_file(bytes, &DecodeOptions::default()).unwrap_err();
+        assert_eq!(error.fault, Fault::UnknownFormat, "{error}");
+        assert!(error.to_string().contains("pprof, JFR"), "{error}");
+    }
+}
+
+/// Scenario: async-profiler's OTLP file, pushed with a service and a span.
+/// Guarantee: the burning function has its share, the label is set, and every sample belongs to the span.
+#[test]
+fn otlp_file_with_given_span() {
+    let bytes = fixture("async-itimer.otlp");
+    let link = hotspan_model::Link { span_id: "00f067aa0ba902b7".parse().unwrap(), ..Default::default() };
+    let labels = hotspan_model::Labels::from_pairs([("service_name", "shop")]);
+    let options = DecodeOptions { link, labels, ..DecodeOptions::default() };
+    let set = decode_file(&bytes, &options).unwrap();
+    let profile = &set.profiles[0];
+    assert_eq!(profile.labels.get("service_name"), Some("shop"));
+    assert!(share_of(&set, profile, "Burn.burnHot") > 0.4);
+    assert!(profile.samples.iter().all(|sample| set.links[sample.link as usize] == link));
+}

@@ -1,0 +1,95 @@
+//! Damaged files: never a panic, never a loop, never more memory than allowed.
+
+use hotspan_formats::{DecodeOptions, Limits, decode_file, expanded, pyroscope_tree};
+
+use crate::detection::FILES;
+use crate::support::fixture;
+
+/// A small generator, so that a failure can be repeated from its seed.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % bound.max(1) as u64) as usize
+    }
+
+    /// Damages a file the way disks, networks and attackers do.
+    fn damage(&mut self, bytes: &mut Vec<u8>) {
+        for _ in 0..1 + self.below(4) {
+            let at = self.below(bytes.len());
+            match self.below(6) {
+                0 if !bytes.is_empty() => bytes[at] ^= 1 << self.below(8),
+                1 if !bytes.is_empty() => bytes[at] = [0, 1, 0x7f, 0x80, 0xff][self.below(5)],
+                2 => bytes.truncate(at),
+                3 => {
+                    let end = (at + self.below(64)).min(bytes.len());
+                    let copied = bytes[at..end].to_vec();
+                    let to = self.below(bytes.len());
+                    bytes.splice(to..to, copied);
+                }
+                4 => {
+                    let end = (at + self.below(16)).min(bytes.len());
+                    bytes.drain(at..end);
+                }
+                _ => {
+                    // A huge number where a length or a count may stand.
+                    bytes.splice(at..at, [0xff, 0xff, 0xff, 0xff, 0x0f]);
+                }
+            }
+        }
+    }
+}
+
+/// Scenario: every fixture with a few bytes changed, dropped, doubled or cut, many times over.
+/// Guarantee: a set or an error that names a place, each within its time. `HOTSPAN_MUTATIONS` sets how many.
+#[test]
+fn mutations_never_panic() {
+    let rounds: u64 = std::env::var("HOTSPAN_MUTATIONS").ok().and_then(|count| count.parse().ok()).unwrap_or(150);
+    let limits = Limits { max_bytes: 8 << 20, max_decoded_bytes: 32 << 20, ..Limits::default() };
+    let options = DecodeOptions { limits, from: 1_700_000_000_000_000_000, ..DecodeOptions::default() };
+    for (name, format) in FILES {
+        let bytes = fixture(name);
+        let plain = expanded(&bytes, &options.limits).unwrap();
+        for seed in 1..=rounds {
+            let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+            let mut damaged = plain.to_vec();
+            random.damage(&mut damaged);
+            let started = std::time::Instant::now();
+            if let Err(error) = decode_file(&damaged, &options) {
+                assert!(error.offset <= damaged.len() as u64 + (8 << 20), "{name} seed {seed}: {error}");
+            }
+            assert!(started.elapsed().as_secs() < 10, "{name} {format:?} seed {seed}");
+        }
+    }
+}
+
+/// Scenario: files made to blow up: lists longer than the file, types that nest in themselves, deep trees.
+/// Guarantee: refused quickly.
+#[test]
+fn bombs_are_refused() {
+    let options = DecodeOptions::default();
+    // A pprof sample that repeats a location of many inlined lines: 64 MiB of frames from a few kilobytes.
+    let mut location = vec![0x08, 1];
+    location.extend([0x22, 2, 0x08, 1].repeat(2000));
+    let mut sample = vec![0x0a, 0x80, 0x40];
+    sample.extend([1].repeat(8192));
+    sample.extend([0x10, 1]);
+    let mut pprof = vec![0x0a, 2, 0x08, 1];
+    for (field, message) in [(0x12, sample), (0x22, location), (0x2a, vec![0x08, 1, 0x10, 1])] {
+        pprof.push(field);
+        let length = message.len();
+        pprof.extend([(length & 0x7f) as u8 | 0x80, (length >> 7) as u8]);
+        pprof.extend(message);
+    }
+    pprof.extend([0x32, 0, 0x32, 3, b'c', b'p', b'u']);
+    let set = decode_file(&pprof, &options).unwrap();
+    assert_eq!(set.cut_frames, 2000 * 8192 - options.limits.max_stack_depth as u64);
+
+    let deep_tree: Vec<u8> = [1, b'a', 1, 1].repeat(1_000_000);
+    assert!(pyroscope_tree::decode_tree(&deep_tree, &options).is_err());
+    let deep_json = format!("{{\"head\":{}", "{\"children\":[".repeat(1_000_000));
+    assert!(decode_file(deep_json.as_bytes(), &options).is_err());
+}
