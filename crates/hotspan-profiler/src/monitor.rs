@@ -340,6 +340,7 @@ impl<'a> Monitor<'a> {
         batch.modules = self.sampler.modules();
         let tids: Vec<i32> = batch.groups.keys().map(|key| key.tid).collect();
         batch.thread_names = tids.into_iter().filter_map(|tid| Some((tid, self.sampler.name_of(tid)?))).collect();
+        self.sampler.forget_departed();
         self.uploader.submit(batch);
         self.next_upload = now + self.config.upload_interval.as_nanos() as u64;
     }

@@ -50,6 +50,8 @@ pub(crate) struct Sampler {
     mode: SamplingMode,
     period_ns: u64,
     watched: HashMap<i32, Watched>,
+    /// Names of threads that have ended since the last call of `forget_departed`: their samples still need them.
+    departed: HashMap<i32, Arc<str>>,
     process_timer: Option<CpuTimer>,
     free_slots: Vec<usize>,
     used_slots: usize,
@@ -70,6 +72,7 @@ impl Sampler {
             mode: at_best,
             period_ns: 0,
             watched: HashMap::new(),
+            departed: HashMap::new(),
             process_timer: None,
             free_slots: Vec::new(),
             used_slots: 0,
@@ -214,7 +217,13 @@ impl Sampler {
             self.capture.armed.remove(tid);
             // Its ring may still hold samples: they are drained like all others, whoever uses the slot next.
             self.free_slots.push(watched.slot);
+            self.departed.insert(tid, watched.name);
         }
+    }
+
+    /// Forgets the names of ended threads, whose samples have been handed over.
+    pub(crate) fn forget_departed(&mut self) {
+        self.departed.clear();
     }
 
     /// Takes a new snapshot: of everything if libraries came or went, of mappings otherwise.
@@ -296,7 +305,8 @@ impl Sampler {
 
     /// A thread's name, if it is (or was just) alive.
     pub(crate) fn name_of(&self, tid: i32) -> Option<Arc<str>> {
-        self.watched.get(&tid).map(|watched| Arc::clone(&watched.name))
+        let alive = self.watched.get(&tid).map(|watched| &watched.name);
+        alive.or_else(|| self.departed.get(&tid)).map(Arc::clone)
     }
 
     /// Reads names again: threads often get theirs after they start.
