@@ -20,8 +20,6 @@ use std::time::Duration;
 const ROUND_NS: u64 = 100_000_000;
 /// How often load and rate are judged.
 const JUDGE_NS: u64 = 1_000_000_000;
-/// How long closing may take for the last upload.
-const CLOSE_PATIENCE: Duration = Duration::from_secs(3);
 
 /// What can be asked of the monitor.
 #[derive(Debug)]
@@ -145,7 +143,9 @@ impl<'a> Monitor<'a> {
                     Command::Close => {
                         self.stop();
                         self.upload(true);
-                        self.uploader.flush(CLOSE_PATIENCE);
+                        let patience = self.config.upload_timeout;
+                        self.uploader.close(patience);
+                        self.uploader.flush(patience);
                         self.post_status();
                         return;
                     }

@@ -238,9 +238,10 @@ impl Profiler {
         let resource = resource_of(&config);
         let process_context = config.publish_process_context.then(|| ProcessContext::publish(&resource).ok()).flatten();
         let identity = Identity { resource, redaction: config.redaction.clone() };
-        let uploader = Uploader::start(config.destinations.clone(), identity, config.symbols, move || {
-            become_background_thread(10, signal);
-        })?;
+        let uploader =
+            Uploader::start(config.destinations.clone(), identity, config.symbols, config.upload_timeout, move || {
+                become_background_thread(10, signal);
+            })?;
         let mailbox = Arc::new(Mailbox::new(config.best_mode));
         let (monitor_mailbox, monitor_config) = (Arc::clone(&mailbox), config.clone());
         let (ready, started) = mpsc::channel::<()>();

@@ -108,6 +108,8 @@ pub struct Config {
     pub max_profile_size: usize,
     /// Time between uploads.
     pub upload_interval: Duration,
+    /// How long one attempt to upload may take; also about how long shutting down may wait for a dead server.
+    pub upload_timeout: Duration,
     /// Sample at the floor while the machine's CPU use exceeds this percentage; `None` never sheds.
     pub load_shedding_percent: Option<f64>,
     /// How the rate follows the load.
@@ -144,6 +146,7 @@ impl Default for Config {
             max_stack_depth: 64,
             max_profile_size: 10 << 20,
             upload_interval: Duration::from_secs(10),
+            upload_timeout: Duration::from_secs(5),
             load_shedding_percent: None,
             adaptive: Adaptive::default(),
             symbols: Symbols::default(),

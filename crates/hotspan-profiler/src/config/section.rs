@@ -68,6 +68,9 @@ fn apply_profiling(config: &mut Config, node: Node) -> Result<(), ConfigError> {
     if let Some(interval) = fields.read("upload_interval", units::duration)? {
         config.upload_interval = interval;
     }
+    if let Some(timeout) = fields.read("upload_timeout", units::duration)? {
+        config.upload_timeout = timeout;
+    }
     if let Some(mut shedding) = fields.nested("load_shedding")? {
         let enabled = shedding.bool("enabled")?.unwrap_or(true);
         let threshold = shedding.read("cpu_threshold", units::percent)?.unwrap_or(90.0);

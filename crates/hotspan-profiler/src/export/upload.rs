@@ -16,7 +16,6 @@ use std::time::{Duration, Instant};
 /// Batches that may wait for a slow server: about a minute and a half at the usual interval.
 const MAX_WAITING: usize = 8;
 const ATTEMPTS: u32 = 4;
-const TIMEOUT: Duration = Duration::from_secs(5);
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
@@ -60,13 +59,14 @@ impl Uploader {
         destinations: Vec<Destination>,
         identity: Identity,
         symbols: Symbols,
+        timeout: Duration,
         prepare_thread: impl FnOnce() + Send + 'static,
     ) -> io::Result<Uploader> {
         let shared = Arc::new(Shared::default());
         let worker = Arc::clone(&shared);
         let thread = std::thread::Builder::new().name("hotspan-export".into()).spawn(move || {
             prepare_thread();
-            export_until_closed(&worker, &destinations, &identity, &mut Symbolizer::new(symbols));
+            export_until_closed(&worker, &destinations, &identity, &mut Symbolizer::new(symbols), timeout);
         })?;
         Ok(Uploader { shared, thread: Some(thread) })
     }
@@ -100,17 +100,13 @@ impl Uploader {
         true
     }
 
-    /// Asks the thread to finish what is queued within `patience`, and waits for it.
-    pub(crate) fn close(&mut self, patience: Duration) {
+    /// Asks the thread to finish what is queued within `patience`; what is left then is dropped and counted.
+    pub(crate) fn close(&self, patience: Duration) {
         let mut waiting = self.lock();
         waiting.closing = true;
-        waiting.deadline = Some(Instant::now() + patience);
+        waiting.deadline.get_or_insert(Instant::now() + patience);
         drop(waiting);
         self.shared.changed.notify_all();
-        if let Some(thread) = self.thread.take() {
-            // A panic of the export thread must not become one of the service.
-            let _ = thread.join();
-        }
     }
 
     pub(crate) fn counters(&self) -> &UploadCounters {
@@ -124,7 +120,11 @@ impl Uploader {
 
 impl Drop for Uploader {
     fn drop(&mut self) {
-        self.close(Duration::from_secs(1));
+        self.close(Duration::ZERO);
+        if let Some(thread) = self.thread.take() {
+            // A panic of the export thread must not become one of the service.
+            let _ = thread.join();
+        }
     }
 }
 
@@ -133,6 +133,7 @@ fn export_until_closed(
     destinations: &[Destination],
     identity: &Identity,
     symbolizer: &mut Symbolizer,
+    timeout: Duration,
 ) {
     loop {
         let mut waiting = shared.waiting.lock().unwrap_or_else(PoisonError::into_inner);
@@ -140,7 +141,11 @@ fn export_until_closed(
         shared.changed.notify_all();
         let batch = loop {
             if let Some(batch) = waiting.batches.pop_front() {
-                break batch;
+                if waiting.deadline.is_none_or(|deadline| Instant::now() < deadline) {
+                    break batch;
+                }
+                shared.counters.dropped.fetch_add(1, Ordering::Relaxed);
+                continue;
             }
             if waiting.closing {
                 return;
@@ -155,18 +160,18 @@ fn export_until_closed(
                 _ => otlp::encode(&batch, identity, symbolizer),
             };
             if let Some(body) = body {
-                deliver(shared, destination, &body);
+                deliver(shared, destination, &body, timeout);
             }
         }
         shared.counters.cpu_ns.store(thread_cpu_ns(), Ordering::Relaxed);
     }
 }
 
-fn deliver(shared: &Shared, destination: &Destination, body: &[u8]) {
+fn deliver(shared: &Shared, destination: &Destination, body: &[u8], timeout: Duration) {
     let counters = &shared.counters;
     let mut pause = FIRST_PAUSE;
     for attempt in 1..=ATTEMPTS {
-        let error = match destination.deliver(body, TIMEOUT) {
+        let error = match destination.deliver(body, timeout) {
             Ok(()) => {
                 counters.delivered.fetch_add(1, Ordering::Relaxed);
                 counters.bytes.fetch_add(body.len() as u64, Ordering::Relaxed);

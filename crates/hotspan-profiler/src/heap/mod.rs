@@ -21,8 +21,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 static INTERVAL: AtomicUsize = AtomicUsize::new(0);
 /// Sampled allocations that could not be remembered.
 static FORGOTTEN: AtomicU64 = AtomicU64::new(0);
-/// Bytes between looks at `INTERVAL` while it is zero.
-const IDLE_GAP: i64 = 16 << 20;
+/// Bytes between looks at `INTERVAL` while it is zero: what a thread may allocate unseen after sampling is turned on.
+const IDLE_GAP: i64 = 256 << 10;
 
 thread_local! {
     // Const and without a destructor: usable inside an allocator at any moment of a thread's life.
