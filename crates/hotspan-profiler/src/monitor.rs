@@ -287,6 +287,7 @@ impl<'a> Monitor<'a> {
         self.last_load = (self.cpu_when_started, self.own_cpu_ns());
         self.sampler.scan(true);
         self.apply_settings();
+        self.post_status();
     }
 
     fn stop(&mut self) {

@@ -4,7 +4,6 @@ use super::entered;
 use super::record::{SpanKey, SpanRecord, current_record};
 use std::fmt;
 use std::future::Future;
-use std::marker::PhantomData;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -67,7 +66,7 @@ impl Ctx {
         if let Some(record) = &self.record {
             entered::enter(record);
         }
-        CtxGuard { record: self.record.clone(), stays_on_its_thread: PhantomData }
+        CtxGuard { record: self.record.as_ref().map_or(std::ptr::null(), Arc::as_ptr) }
     }
 
     /// Wraps a future so that every poll of it happens inside this span, on whichever thread.
@@ -96,15 +95,15 @@ impl fmt::Debug for Ctx {
 #[derive(Debug)]
 #[must_use = "the span is left as soon as the guard is dropped"]
 pub struct CtxGuard {
-    record: Option<Arc<SpanRecord>>,
-    /// Entering is per thread, so the guard must be dropped where it was made.
-    stays_on_its_thread: PhantomData<*const ()>,
+    /// Only compared, never read: the thread's list owns the record. A raw pointer also keeps the guard on the thread
+    /// where it was made.
+    record: *const SpanRecord,
 }
 
 impl Drop for CtxGuard {
     fn drop(&mut self) {
-        if let Some(record) = &self.record {
-            entered::exit(record);
+        if !self.record.is_null() {
+            entered::exit(self.record);
         }
     }
 }

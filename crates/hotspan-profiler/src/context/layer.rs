@@ -158,9 +158,9 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for SpanLayer {
 
     fn on_exit(&self, id: &Id, context: Context<'_, S>) {
         let Some(span) = context.span(id) else { return };
-        let record = span.extensions().get::<Published>().map(|published| Arc::clone(&published.record));
+        let record = span.extensions().get::<Published>().map(|published| Arc::as_ptr(&published.record));
         if let Some(record) = record {
-            entered::exit(&record);
+            entered::exit(record);
         }
     }
 

@@ -3,6 +3,7 @@
 use super::entered;
 use super::record::{SpanKey, SpanRecord, current_record, publish_record};
 use super::requests::{RequestOutcome, request_ended};
+use super::span_time::span_times_are_measured;
 use opentelemetry::Context;
 use opentelemetry::context::{ContextObserver, GlobalContextObserver, ObserverContextView};
 use opentelemetry::trace::{SpanContext, SpanId, Status, TraceContextExt};
@@ -29,18 +30,12 @@ pub fn observe_opentelemetry() -> Result<(), ObserveError> {
     GlobalContextObserver::set(Arc::new(Observer));
     // `set` does not say whether it was heeded. A context made now has our view, or the other observer won.
     let probe = Context::new().with_value(Probe);
-    let is_ours = probe.observer_view().as_ref().is_some_and(|view| view.as_any().is::<ProbeView>());
+    let is_ours = probe.observer_view().as_ref().is_some_and(|view| view.as_any().is::<SpanRecord>());
     if is_ours { Ok(()) } else { Err(ObserveError::AnotherObserver) }
 }
 
+/// Marks the context by which `observe_opentelemetry` finds out who observes.
 struct Probe;
-struct ProbeView;
-
-impl ObserverContextView for ProbeView {
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-}
 
 impl ObserverContextView for SpanRecord {
     fn as_any(&self) -> &dyn Any {
@@ -51,33 +46,40 @@ impl ObserverContextView for SpanRecord {
 struct Observer;
 
 impl Observer {
-    #[inline]
+    /// The record that `make_view` stored in a context. Every span pays for this twice, hence no checked downcast.
+    #[inline(always)]
     fn record_of(context: &Context) -> Option<&SpanRecord> {
-        context.observer_view().as_ref()?.as_any().downcast_ref::<SpanRecord>()
+        let view = context.observer_view().as_ref()?;
+        // SAFETY: OpenTelemetry calls only the one registered observer, this one, and stores only views that its
+        // `make_view` made, all of which are span records.
+        Some(unsafe { &*Arc::as_ptr(view).cast::<SpanRecord>() })
     }
 }
 
 impl ContextObserver for Observer {
+    #[inline]
     fn on_context_enter(&self, from: &Context, to: &Context) {
-        let (from, to) = (Self::record_of(from), Self::record_of(to));
-        if let Some(record) = to {
-            publish_record(Some(record));
-            if !from.is_some_and(|from| std::ptr::eq(from, record)) {
-                record.note_enter();
-            }
-        } else {
-            publish_record(None);
+        let entered = Self::record_of(to);
+        publish_record(entered);
+        if span_times_are_measured()
+            && let Some(record) = entered
+            && !Self::record_of(from).is_some_and(|from| std::ptr::eq(from, record))
+        {
+            record.note_enter();
         }
     }
 
+    #[inline]
     fn on_context_exit(&self, from: &Context, to: &Context) {
-        let (from, to) = (Self::record_of(from), Self::record_of(to));
-        match to {
-            Some(record) => publish_record(Some(record)),
-            None => entered::publish_innermost(),
+        let restored = Self::record_of(to);
+        if restored.is_some() {
+            publish_record(restored);
+        } else {
+            entered::publish_innermost();
         }
-        if let Some(record) = from
-            && !to.is_some_and(|to| std::ptr::eq(to, record))
+        if span_times_are_measured()
+            && let Some(record) = Self::record_of(from)
+            && !restored.is_some_and(|restored| std::ptr::eq(restored, record))
         {
             record.note_exit();
         }
@@ -85,7 +87,7 @@ impl ContextObserver for Observer {
 
     fn make_view(&self, context: &Context) -> Option<Arc<dyn ObserverContextView>> {
         if !context.has_active_span() {
-            return context.get::<Probe>().map(|_| Arc::new(ProbeView) as _);
+            return context.get::<Probe>().map(|_| Arc::new(SpanRecord::new(SpanKey::default())) as _);
         }
         let span = context.span();
         let span_context = span.span_context();

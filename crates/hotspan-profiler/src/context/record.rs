@@ -162,6 +162,12 @@ pub(super) fn current_record() -> Option<Arc<SpanRecord>> {
     })
 }
 
+/// Whether this thread works on no span at all.
+#[inline(always)]
+pub(super) fn nothing_is_published() -> bool {
+    thread_slot::published().is_null()
+}
+
 /// Whether `record` is the one this thread works on.
 #[inline]
 pub(super) fn is_current(record: &SpanRecord) -> bool {
