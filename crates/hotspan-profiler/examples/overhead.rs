@@ -48,7 +48,7 @@ fn nanoseconds_per_signal(signal: libc::c_int, value: u64, depth: u32) -> f64 {
     let mut groups: Vec<f64> = Vec::new();
     at_depth(depth, &mut || {
         for group in 0..25 {
-            std::thread::sleep(Duration::from_millis(110));
+            std::thread::sleep(Duration::from_millis(210));
             let start = clock(libc::CLOCK_THREAD_CPUTIME_ID);
             for _ in 0..15 {
                 signal_self(signal, value);
@@ -134,9 +134,9 @@ fn paired(name: &str, pairs: usize, profiler: &Profiler, toggles: bool, extra_pe
         for on in [on_first, !on_first] {
             if toggles {
                 if on {
-                    profiler.resume()
+                    profiler.resume();
                 } else {
-                    profiler.pause()
+                    profiler.pause();
                 }
                 profiler.flush();
             }

@@ -43,6 +43,7 @@ mod monitor;
 mod profiler;
 mod random;
 mod redact;
+mod runtime_statistics;
 mod sampler;
 mod status;
 mod symbols;
@@ -56,10 +57,16 @@ pub use context::{Attached, Ctx, CtxGuard, RequestOutcome, request_ended, thread
 #[cfg(feature = "opentelemetry")]
 pub use context::{ObserveError, RequestSpanProcessor, observe_opentelemetry};
 pub use control::rate::{RateChange, RateReason};
-pub use export::{Compression, Destination};
+pub use export::{Compression, Destination, UploadReceiver};
 pub use heap::HeapProfiler;
 pub use profiler::{Profiler, ProfilerBuilder, StartError};
 pub use redact::Redaction;
+pub use runtime_statistics::RuntimeStatistics;
 pub use sampler::SamplingMode;
 pub use status::Status;
 pub use symbols::Symbols;
+
+/// The README's examples, compiled as tests.
+#[cfg(all(doctest, feature = "opentelemetry"))]
+#[doc = include_str!("../README.md")]
+struct Readme;

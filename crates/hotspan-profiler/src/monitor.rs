@@ -17,9 +17,12 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 /// How often rings are emptied and new threads looked for.
-const ROUND_NS: u64 = 100_000_000;
+const ROUND_NS: u64 = 200_000_000;
 /// How often load and rate are judged.
 const JUDGE_NS: u64 = 1_000_000_000;
+
+/// The longest time that one wall-clock sample may stand for.
+const LONGEST_WALL_GAP_NS: u64 = 1_000_000_000;
 
 /// What can be asked of the monitor.
 #[derive(Debug)]
@@ -87,6 +90,7 @@ pub(crate) struct Monitor<'a> {
     next_judgement: u64,
     next_upload: u64,
     next_wall: u64,
+    last_wall: u64,
 }
 
 impl<'a> Monitor<'a> {
@@ -116,6 +120,7 @@ impl<'a> Monitor<'a> {
             next_judgement: now + JUDGE_NS,
             next_upload: now + config.upload_interval.as_nanos() as u64,
             next_wall: now,
+            last_wall: now,
             config,
         }
     }
@@ -176,7 +181,10 @@ impl<'a> Monitor<'a> {
             });
         }
         if self.running && self.wall_period() > 0 && now >= self.next_wall {
-            self.sampler.signal_wall(self.wall_period());
+            // Each sample stands for the time since the last ones: a monitor that comes late must not lose any.
+            let stands_for = now.saturating_sub(self.last_wall).min(LONGEST_WALL_GAP_NS);
+            self.sampler.signal_wall(stands_for);
+            self.last_wall = now;
             self.next_wall = now + self.wall_period();
         }
         if now >= self.next_round {
@@ -231,7 +239,11 @@ impl<'a> Monitor<'a> {
     }
 
     fn judge(&mut self) {
-        self.machine_percent = self.machine.percent_since_last();
+        let needs_load =
+            self.config.load_shedding_percent.is_some() || self.conditions().cpu_threshold_percent.is_some();
+        if needs_load {
+            self.machine_percent = self.machine.percent_since_last();
+        }
         if !self.running {
             return;
         }
@@ -254,8 +266,8 @@ impl<'a> Monitor<'a> {
         if self.rate.hertz() != before {
             self.sampler.set_period(self.cpu_period());
         }
-        self.sampler.scan(true);
-        self.sampler.refresh_address_space();
+        self.sampler.follow_loader();
+        self.sampler.tune_process_timer();
     }
 
     fn conditions(&self) -> &crate::Conditions {
@@ -284,6 +296,7 @@ impl<'a> Monitor<'a> {
         self.running = true;
         self.displaced = false;
         self.cpu_when_started = process_cpu_ns();
+        self.last_wall = monotonic_ns();
         self.last_load = (self.cpu_when_started, self.own_cpu_ns());
         self.sampler.scan(true);
         self.apply_settings();

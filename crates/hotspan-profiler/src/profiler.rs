@@ -265,7 +265,7 @@ impl Profiler {
             let prepare = move || become_background_thread(10, signal);
             profiler.control = Some(ControlServer::start(endpoint, target, prepare)?);
         }
-        if let Some(source) = config.policy {
+        if let Some(source) = &config.policy {
             let mailbox = Arc::clone(&profiler.mailbox);
             let prepare = move || become_background_thread(10, signal);
             let apply = move |policy| mailbox.send(Command::Apply(policy));

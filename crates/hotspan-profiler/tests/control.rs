@@ -1,4 +1,5 @@
 //! The profiler does what it is told: over HTTP, by policy, in code.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr)]
 
 mod support;
 

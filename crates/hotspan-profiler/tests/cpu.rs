@@ -1,4 +1,5 @@
 //! CPU profiles tell the truth: shares, totals, leaves, threads, and which mode took them.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr)]
 
 mod support;
 
@@ -108,7 +109,11 @@ fn the_leaf_is_the_interrupted_function() {
 
 #[inline(never)]
 fn leaf_caller() -> u64 {
-    leaf_loop(std::hint::black_box(400_000_000)) + 1
+    let mut sum = 1;
+    while thread_cpu_ns() < 600_000_000 {
+        sum += leaf_loop(std::hint::black_box(50_000_000));
+    }
+    sum
 }
 
 #[inline(never)]

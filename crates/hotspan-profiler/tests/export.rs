@@ -1,4 +1,5 @@
 //! What leaves the process is valid, complete, and never waited for.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr)]
 
 mod support;
 

@@ -1,4 +1,5 @@
 //! The places where other profilers crash, hang or lie: each is tried here.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr)]
 
 mod support;
 
@@ -248,7 +249,7 @@ fn small_stacks_are_enough() {
     let _turn = one_at_a_time();
     install_foreign_handler();
     let recording = Recording::start(|builder| builder.cpu_hertz(1000));
-    let small = std::thread::Builder::new().stack_size(48 << 10).spawn(|| small_stack_work()).unwrap();
+    let small = std::thread::Builder::new().stack_size(48 << 10).spawn(small_stack_work).unwrap();
     small.join().unwrap();
     let seen = recording.finish();
     let named: Vec<&Seen> = seen.iter().filter(|sample| sample.mentions("small_stack_work")).collect();

@@ -63,15 +63,15 @@ mod tests {
     fn any_condition_is_enough() {
         let none = Conditions::default();
         assert!(none.keep(&request(1, false, false, 255), 0.0));
-        let slow = Conditions { slow_request_threshold: Some(Duration::from_secs(1)), ..none.clone() };
+        let slow = Conditions { slow_request_threshold: Some(Duration::from_secs(1)), ..Conditions::default() };
         assert!(slow.keep(&request(1_000, false, false, 0), 0.0) && !slow.keep(&request(999, true, true, 0), 99.0));
-        let busy = Conditions { cpu_threshold_percent: Some(80.0), ..none.clone() };
+        let busy = Conditions { cpu_threshold_percent: Some(80.0), ..Conditions::default() };
         assert!(busy.keep(&request(1, false, false, 0), 80.0) && !busy.keep(&request(1, false, false, 0), 79.0));
-        let errors = Conditions { profile_errors: true, ..none.clone() };
+        let errors = Conditions { profile_errors: true, ..Conditions::default() };
         assert!(errors.keep(&request(1, true, false, 0), 0.0) && !errors.keep(&request(1, false, false, 0), 0.0));
-        let sampled = Conditions { sampled_traces: true, ..none.clone() };
+        let sampled = Conditions { sampled_traces: true, ..Conditions::default() };
         assert!(sampled.keep(&request(1, false, true, 0), 0.0) && !sampled.keep(&request(1, false, false, 0), 0.0));
-        let half = Conditions { request_share: Some(0.5), ..none };
+        let half = Conditions { request_share: Some(0.5), ..Conditions::default() };
         assert!(half.keep(&request(1, false, false, 127), 0.0) && !half.keep(&request(1, false, false, 128), 0.0));
     }
 }

@@ -222,7 +222,7 @@ mod tests {
                 assert_eq!(current_span_key(), Some(outer));
             });
             assert_eq!(current_span_key(), None);
-            let polled = async { current_span_key() }.instrument(request.clone());
+            let polled = async { current_span_key() }.instrument(request);
             let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
             assert_eq!(runtime.block_on(polled).unwrap().span_id, parse_hex("b7ad6b7169203331").unwrap());
         });

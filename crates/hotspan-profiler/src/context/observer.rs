@@ -167,7 +167,7 @@ mod tests {
         let tracer = provider.tracer("test");
         let outer = Context::current_with_span(tracer.start("outer"));
         let outer_id = outer.span().span_context().span_id().to_bytes();
-        let outer_guard = outer.clone().attach();
+        let outer_guard = outer.attach();
         assert_eq!(current_id(), Some(outer_id));
         {
             let inner = Context::current_with_span(tracer.start("inner"));

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// Ended requests that may wait for the monitor: it comes ten times a second.
+/// Ended requests that may wait for the monitor: it comes several times a second.
 const MAX_WAITING: usize = 65_536;
 
 /// How a request ended.

@@ -117,12 +117,13 @@ pub(crate) struct PolicyPoller {
 impl PolicyPoller {
     /// Starts asking; `apply` receives every policy that is new, or why there is none.
     pub(crate) fn start(
-        source: PolicySource,
+        source: &PolicySource,
         service: String,
         prepare_thread: impl FnOnce() + Send + 'static,
         apply: impl Fn(Result<Policy, String>) + Send + 'static,
     ) -> io::Result<PolicyPoller> {
         let server = Url::parse(&source.endpoint).map_err(|error| io::Error::other(error.to_string()))?;
+        let interval = source.interval;
         let stop = Arc::new((Mutex::new(false), Condvar::new()));
         let told = Arc::clone(&stop);
         let thread = std::thread::Builder::new().name("hotspan-policy".into()).spawn(move || {
@@ -140,7 +141,7 @@ impl PolicyPoller {
                 }
                 let (stopped, changed) = &*told;
                 let stopped = stopped.lock().unwrap_or_else(PoisonError::into_inner);
-                let waited = changed.wait_timeout_while(stopped, source.interval, |stopped| !*stopped);
+                let waited = changed.wait_timeout_while(stopped, interval, |stopped| !*stopped);
                 if *waited.unwrap_or_else(PoisonError::into_inner).0 {
                     return;
                 }

@@ -24,6 +24,9 @@ pub enum Compression {
     Zstd,
 }
 
+/// A function that takes uploads.
+pub type UploadReceiver = Arc<dyn Fn(&[u8]) + Send + Sync>;
+
 /// A receiver of profiles.
 #[derive(Clone)]
 pub enum Destination {
@@ -44,7 +47,7 @@ pub enum Destination {
         headers: Vec<(String, String)>,
     },
     /// A function of the program: receives every upload as an OTLP `ExportProfilesServiceRequest`.
-    Function(Arc<dyn Fn(&[u8]) + Send + Sync>),
+    Function(UploadReceiver),
 }
 
 impl fmt::Debug for Destination {

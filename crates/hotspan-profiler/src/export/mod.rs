@@ -7,4 +7,4 @@ mod pprof;
 pub(crate) mod upload;
 pub(crate) mod wire;
 
-pub use destination::{Compression, Destination};
+pub use destination::{Compression, Destination, UploadReceiver};

@@ -120,8 +120,7 @@ impl Tables {
             return *number;
         }
         let module = batch.modules.iter().position(|module| module.range.contains(&address));
-        let frames =
-            module.map(|index| symbolizer.frames_at(&batch.modules[index], address)).unwrap_or_else(|| [].into());
+        let frames = module.map_or_else(|| [].into(), |index| symbolizer.frames_at(&batch.modules[index], address));
         let lines: Vec<(u64, u64)> = frames
             .iter()
             .map(|frame| {

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU64, Ordering};
 
 /// Threads that can be watched at once by timers of their own; the rest share the process timer.
 pub(crate) const MAX_SLOTS: usize = 4096;
-const SLOT_RING_WORDS: usize = 4096;
+const SLOT_RING_WORDS: usize = 8192;
 const GUEST_RINGS: usize = 8;
 const GUEST_RING_WORDS: usize = 8192;
 
@@ -38,6 +38,8 @@ pub(crate) struct HandlerCounters {
     pub(crate) signals: AtomicU64,
     pub(crate) foreign_signals: AtomicU64,
     pub(crate) busy_ticks: AtomicU64,
+    /// CPU samples of threads without a timer of their own.
+    pub(crate) guest_samples: AtomicU64,
     pub(crate) guest_drops: AtomicU64,
     pub(crate) guest_dropped_weight: AtomicU64,
 }

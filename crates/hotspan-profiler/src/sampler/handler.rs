@@ -16,6 +16,9 @@ use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 static PREVIOUS_HANDLER: AtomicUsize = AtomicUsize::new(libc::SIG_DFL);
 static PREVIOUS_FLAGS: AtomicI32 = AtomicI32::new(0);
 
+/// A handler that took more ticks than this (some 40 us) was interrupted itself; the rest was not its own time.
+const LONGEST_HANDLER_TICKS: u64 = 100_000;
+
 type PlainHandler = extern "C" fn(libc::c_int);
 type InfoHandler = extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void);
 
@@ -70,7 +73,8 @@ extern "C" fn on_signal(signal: libc::c_int, info: *mut libc::siginfo_t, context
             let overrun = unsafe { signal_overrun(info) };
             take_sample(capture, payload, overrun, &registers);
             capture.counters.signals.fetch_add(1, Ordering::Relaxed);
-            capture.counters.busy_ticks.fetch_add(ticks().wrapping_sub(started), Ordering::Relaxed);
+            let spent = ticks().wrapping_sub(started).min(LONGEST_HANDLER_TICKS);
+            capture.counters.busy_ticks.fetch_add(spent, Ordering::Relaxed);
         }
         (capture, _) => {
             if let Some(capture) = capture {
@@ -98,6 +102,7 @@ fn take_sample(capture: &Capture, payload: Payload, overrun: u64, registers: &Re
             if !capture.armed.contains(current_tid()) {
                 let weight = capture.process_period_ns.load(Ordering::Relaxed).saturating_mul(1 + overrun);
                 record(capture, None, SampleKind::Cpu, weight, 0, registers);
+                capture.counters.guest_samples.fetch_add(1, Ordering::Relaxed);
             }
         }
         Payload::Wall { slot } => {

@@ -138,7 +138,7 @@ extern "C" fn collect_module(
             };
             // The program comes first and has no name.
             let is_main = modules.is_empty() && name.is_empty();
-            modules.extend(read_module(info.dlpi_addr as u64, headers, name, is_main));
+            modules.extend(read_module(info.dlpi_addr, headers, name, is_main));
         }
     }
     0

@@ -20,6 +20,9 @@ use std::sync::atomic::Ordering;
 /// How far a thread's period may lie from the nominal one, so that no thread stays in step with periodic work.
 const JITTER: f64 = 0.1;
 
+/// How much rarer the process timer fires while no thread needs it.
+const IDLE_PROCESS_FACTOR: u64 = 4;
+
 /// One thread under observation.
 #[derive(Debug)]
 struct Watched {
@@ -58,6 +61,8 @@ pub(crate) struct Sampler {
     scratch: Vec<u64>,
     dropped: (u64, u64),
     cpu_at_last_scan: u64,
+    process_factor: u64,
+    guests_seen: u64,
 }
 
 impl Sampler {
@@ -79,6 +84,8 @@ impl Sampler {
             scratch: Vec::new(),
             dropped: (0, 0),
             cpu_at_last_scan: 0,
+            process_factor: 1,
+            guests_seen: 0,
         };
         if sampler.mode != SamplingMode::ClocksOnly && handler::install(signal).is_err() {
             sampler.mode = SamplingMode::ClocksOnly;
@@ -125,12 +132,23 @@ impl Sampler {
 
     fn arm_process_timer(&mut self) {
         if let Some(timer) = &self.process_timer {
-            // The period's jitter must not bias the weights, so here it is the weight as well.
-            let period = self.period_ns;
+            let period = self.period_ns * self.process_factor;
             self.capture.process_period_ns.store(period, Ordering::Relaxed);
             let first = if period == 0 { 0 } else { (period as f64 * random_unit()) as u64 + 1 };
             // A timer that cannot be armed only costs the coverage of very short threads.
             let _ = timer.arm(first, period);
+        }
+    }
+
+    /// Lets the process timer rest while it finds no thread without a timer: most of its signals would be for nothing.
+    /// Each of its samples stands for its own period, so that the estimate stays unbiased at either rate.
+    pub(crate) fn tune_process_timer(&mut self) {
+        let guests = self.capture.counters.guest_samples.load(Ordering::Relaxed);
+        let factor = if guests == self.guests_seen { IDLE_PROCESS_FACTOR } else { 1 };
+        self.guests_seen = guests;
+        if factor != self.process_factor {
+            self.process_factor = factor;
+            self.arm_process_timer();
         }
     }
 
@@ -226,8 +244,17 @@ impl Sampler {
         self.departed.clear();
     }
 
+    /// Takes a new snapshot if libraries came or went.
+    pub(crate) fn follow_loader(&mut self) {
+        let version = loader_version();
+        let is_current = |space: Option<&AddressSpace>| space.is_some_and(|space| space.loader_version == version);
+        if !self.capture.unwinding.inspect_space(is_current) {
+            self.refresh_address_space();
+        }
+    }
+
     /// Takes a new snapshot: of everything if libraries came or went, of mappings otherwise.
-    pub(crate) fn refresh_address_space(&mut self) {
+    fn refresh_address_space(&mut self) {
         let unwinding = &self.capture.unwinding;
         let version = loader_version();
         let fresh = unwinding.inspect_space(|space| {
