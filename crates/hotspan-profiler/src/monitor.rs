@@ -266,6 +266,7 @@ impl<'a> Monitor<'a> {
         if self.rate.hertz() != before {
             self.sampler.set_period(self.cpu_period());
         }
+        self.sampler.forget_reused_ids();
         self.sampler.follow_loader();
         self.sampler.tune_process_timer();
     }

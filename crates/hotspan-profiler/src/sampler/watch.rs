@@ -31,6 +31,8 @@ struct Watched {
     name: Arc<str>,
     /// CPU clock at the last signal sent by hand, or the last clock-only sample.
     signalled_cpu_ns: u64,
+    /// CPU clock at the last look for reused ids.
+    seen_cpu_ns: u64,
     rate_factor: u64,
 }
 
@@ -226,7 +228,8 @@ impl Sampler {
             }
         }
         let name = thread_name(tid).unwrap_or_default().into();
-        self.watched.insert(tid, Watched { slot: index, timer, name, signalled_cpu_ns: 0, rate_factor: 1 });
+        self.watched
+            .insert(tid, Watched { slot: index, timer, name, signalled_cpu_ns: 0, seen_cpu_ns: 0, rate_factor: 1 });
         self.arm(tid, true);
     }
 
@@ -237,6 +240,20 @@ impl Sampler {
             self.free_slots.push(watched.slot);
             self.departed.insert(tid, watched.name);
         }
+    }
+
+    /// Finds threads whose id was taken over by a new one between two scans: a CPU clock never runs backwards. The next
+    /// scan meets them as new.
+    pub(crate) fn forget_reused_ids(&mut self) {
+        let mut reused = Vec::new();
+        for (tid, watched) in &mut self.watched {
+            let clock = read_clock(cpu_clock_of_thread(*tid)).unwrap_or(0);
+            if clock < watched.seen_cpu_ns {
+                reused.push(*tid);
+            }
+            watched.seen_cpu_ns = clock;
+        }
+        reused.into_iter().for_each(|tid| self.forget(tid));
     }
 
     /// Forgets the names of ended threads, whose samples have been handed over.
