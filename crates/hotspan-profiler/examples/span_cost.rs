@@ -1,12 +1,21 @@
-//! Instructions per span enter and exit, for counting under valgrind:
+//! Instructions per span enter and exit, and per allocation and free, for counting under valgrind:
 //!
 //! `valgrind --tool=cachegrind --cache-sim=no --cachegrind-out-file=/dev/null target/release/examples/span_cost MODE N`
 //!
 //! Run each mode with N and 2 N; the difference divided by N is the cost of one pair. `benches/span_cost.sh` does that.
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
-use hotspan_profiler::Ctx;
+use hotspan_profiler::{Ctx, HeapProfiler};
+use std::alloc::{GlobalAlloc, Layout};
 use std::hint::black_box;
+
+fn allocate_and_free(allocator: &impl GlobalAlloc, rounds: u64) {
+    let layout = Layout::new::<[u64; 8]>();
+    for _ in 0..rounds {
+        // SAFETY: the layout is not empty, and what is allocated is freed with the same one.
+        unsafe { allocator.dealloc(black_box(allocator.alloc(black_box(layout))), layout) };
+    }
+}
 
 fn main() {
     let mut arguments = std::env::args().skip(1);
@@ -22,6 +31,8 @@ fn main() {
                 black_box(&ctx.attach());
             }
         }
+        "alloc" => allocate_and_free(&std::alloc::System, rounds),
+        "alloc-profiled" => allocate_and_free(&HeapProfiler::system(), rounds),
         #[cfg(feature = "opentelemetry")]
         "otel" | "otel-observed" => {
             use opentelemetry::Context;
@@ -48,6 +59,8 @@ fn main() {
                 black_box(&span.enter());
             }
         }
-        other => eprintln!("no mode `{other}`: empty, ctx, otel, otel-observed, tracing, tracing-layer"),
+        other => eprintln!(
+            "no mode `{other}`: empty, ctx, alloc, alloc-profiled, otel, otel-observed, tracing, tracing-layer"
+        ),
     }
 }

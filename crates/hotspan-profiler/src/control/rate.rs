@@ -9,6 +9,9 @@ const MAX_CHANGES: usize = 64;
 /// Less CPU than this in an interval says nothing about shares.
 const WORTH_JUDGING_NS: u64 = 50_000_000;
 
+/// How much of what is remembered of one interval counts in the next.
+const MEMORY: f64 = 0.9;
+
 /// One change of the sampling rate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RateChange {
@@ -66,12 +69,25 @@ pub(crate) struct RateControl {
     wanted_hertz: u32,
     hertz: u32,
     shedding: bool,
+    /// CPU of the profiler and of the process, older intervals counting less: reading symbols once, at the start, is no
+    /// reason to sample less.
+    recent_own_ns: f64,
+    recent_process_ns: f64,
     changes: Vec<RateChange>,
 }
 
 impl RateControl {
     pub(crate) fn new(hertz: u32, adaptive: Adaptive, shed_above_percent: Option<f64>) -> RateControl {
-        RateControl { adaptive, shed_above_percent, wanted_hertz: hertz, hertz, shedding: false, changes: Vec::new() }
+        RateControl {
+            adaptive,
+            shed_above_percent,
+            wanted_hertz: hertz,
+            hertz,
+            shedding: false,
+            recent_own_ns: 0.0,
+            recent_process_ns: 0.0,
+            changes: Vec::new(),
+        }
     }
 
     pub(crate) fn hertz(&self) -> u32 {
@@ -106,7 +122,9 @@ impl RateControl {
         if load.process_cpu_ns < WORTH_JUDGING_NS {
             return;
         }
-        let own_percent = 100.0 * load.own_cpu_ns as f64 / load.process_cpu_ns as f64;
+        self.recent_own_ns = MEMORY * self.recent_own_ns + load.own_cpu_ns as f64;
+        self.recent_process_ns = MEMORY * self.recent_process_ns + load.process_cpu_ns as f64;
+        let own_percent = 100.0 * self.recent_own_ns / self.recent_process_ns;
         let ceiling = self.adaptive.overhead_ceiling_percent;
         if own_percent > ceiling {
             self.change_to((self.hertz / 2).max(floor), RateReason::OverCeiling);
@@ -175,7 +193,7 @@ mod tests {
         assert_eq!(control.hertz(), 10);
         control.adjust(Load { process_cpu_ns: 1_000, own_cpu_ns: 1_000, machine_percent: 0.0 });
         assert_eq!(control.hertz(), 10);
-        (0..20).for_each(|_| control.adjust(load(0.1, 0.0)));
+        (0..80).for_each(|_| control.adjust(load(0.1, 0.0)));
         assert_eq!(control.hertz(), 100);
         assert!(control.changes().iter().any(|change| change.reason == RateReason::OverCeiling));
         (0..100).for_each(|i| control.want(50 + i % 2));

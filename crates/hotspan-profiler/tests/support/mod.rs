@@ -1,13 +1,17 @@
 //! What the integration tests share: a profiler whose uploads are decoded, and work with a known CPU cost.
 #![allow(dead_code)]
 
-use hotspan_profiler::{Profiler, ProfilerBuilder};
+use hotspan_profiler::{Adaptive, Profiler, ProfilerBuilder};
 use opentelemetry_proto::tonic::collector::profiles::v1development::ExportProfilesServiceRequest;
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::profiles::v1development::ProfilesDictionary;
 use prost::Message;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+
+/// On a loaded machine an unoptimised profiler may well exceed its ceiling; these tests count samples.
+pub(crate) const FIXED_RATE: Adaptive =
+    Adaptive { overhead_ceiling_percent: 100.0, floor_hertz: 10, slow_request_factor: 1 };
 
 /// One value of one sample, with everything it points to resolved.
 #[derive(Debug, Clone, Default)]
@@ -48,6 +52,7 @@ impl Recording {
         let builder = Profiler::builder("test")
             .ignore_environment()
             .max_stack_depth(128)
+            .adaptive(FIXED_RATE)
             .upload_interval(Duration::from_secs(60))
             .on_upload(move |bytes| kept.lock().unwrap().push(bytes.to_vec()));
         Recording { profiler: settings(builder).start().unwrap(), uploads }
