@@ -1,0 +1,409 @@
+//! The monitor thread: it watches threads, empties rings, decides about requests, steers the rate, hands over batches.
+
+use crate::aggregate::Aggregator;
+use crate::config::Config;
+use crate::context::{measure_span_times, take_ended_requests, take_span_times, watch_requests};
+use crate::control::policy::Policy;
+use crate::control::rate::{Load, MachineLoad, RateControl};
+use crate::export::upload::Uploader;
+use crate::sampler::clock::{TickScale, monotonic_ns, process_cpu_ns, realtime_ns, thread_cpu_ns};
+use crate::sampler::{Sampler, SamplingMode};
+use crate::status::Status;
+use crate::{heap, sync};
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::Sender;
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+/// How often rings are emptied and new threads looked for.
+const ROUND_NS: u64 = 200_000_000;
+/// How often load and rate are judged.
+const JUDGE_NS: u64 = 1_000_000_000;
+
+/// The longest time that one wall-clock sample may stand for.
+const LONGEST_WALL_GAP_NS: u64 = 1_000_000_000;
+
+/// What can be asked of the monitor.
+#[derive(Debug)]
+pub(crate) enum Command {
+    Start,
+    Stop,
+    Apply(Result<Policy, String>),
+    /// Send what there is, and tell when it is queued.
+    Flush(Sender<()>),
+    Close,
+}
+
+/// The monitor's mailbox and noticeboard.
+#[derive(Debug)]
+pub(crate) struct Mailbox {
+    commands: Mutex<VecDeque<Command>>,
+    arrived: Condvar,
+    pub(crate) status: Mutex<Status>,
+}
+
+impl Mailbox {
+    pub(crate) fn new(mode: SamplingMode) -> Mailbox {
+        Mailbox { commands: Mutex::default(), arrived: Condvar::new(), status: Mutex::new(Status::new(mode)) }
+    }
+
+    pub(crate) fn send(&self, command: Command) {
+        self.commands.lock().unwrap_or_else(PoisonError::into_inner).push_back(command);
+        self.arrived.notify_all();
+    }
+
+    pub(crate) fn status(&self) -> Status {
+        self.status.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn wait(&self, at_most: Duration) -> VecDeque<Command> {
+        let commands = self.commands.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self.arrived.wait_timeout_while(commands, at_most, |commands| commands.is_empty());
+        std::mem::take(&mut *waited.unwrap_or_else(PoisonError::into_inner).0)
+    }
+}
+
+/// The thread's state.
+#[derive(Debug)]
+pub(crate) struct Monitor<'a> {
+    config: Config,
+    mailbox: &'a Mailbox,
+    uploader: &'a Uploader,
+    sampler: Sampler,
+    aggregator: Aggregator,
+    rate: RateControl,
+    machine: MachineLoad,
+    policy: Policy,
+    policy_error: Option<String>,
+    scale: TickScale,
+    running: bool,
+    displaced: bool,
+    /// Threads at a raised rate, and when a slow request was last seen on them.
+    boosted: HashMap<i32, u64>,
+    machine_percent: f64,
+    cpu_when_started: u64,
+    cpu_while_running: u64,
+    last_load: (u64, u64),
+    dropped_span_events: u64,
+    next_round: u64,
+    next_judgement: u64,
+    next_upload: u64,
+    next_wall: u64,
+    last_wall: u64,
+}
+
+impl<'a> Monitor<'a> {
+    pub(crate) fn new(config: Config, mailbox: &'a Mailbox, uploader: &'a Uploader) -> Monitor<'a> {
+        let now = monotonic_ns();
+        let sampler = Sampler::start(config.signal, config.best_mode, config.max_stack_depth);
+        let hertz = config.cpu_hertz.unwrap_or(0);
+        Monitor {
+            aggregator: Aggregator::new(config.conditions.clone(), now),
+            rate: RateControl::new(hertz.max(1), config.adaptive, config.load_shedding_percent),
+            mailbox,
+            uploader,
+            sampler,
+            machine: MachineLoad::default(),
+            policy: Policy::default(),
+            policy_error: None,
+            scale: TickScale::begin(),
+            running: false,
+            displaced: false,
+            boosted: HashMap::new(),
+            machine_percent: 0.0,
+            cpu_when_started: 0,
+            cpu_while_running: 0,
+            last_load: (process_cpu_ns(), 0),
+            dropped_span_events: 0,
+            next_round: now,
+            next_judgement: now + JUDGE_NS,
+            next_upload: now + config.upload_interval.as_nanos() as u64,
+            next_wall: now,
+            last_wall: now,
+            config,
+        }
+    }
+
+    /// Runs until told to close; `on_ready` is called when the first timers are armed.
+    pub(crate) fn run(mut self, on_ready: impl FnOnce()) {
+        if self.config.enabled {
+            self.start();
+        }
+        self.post_status();
+        on_ready();
+        loop {
+            for command in self.mailbox.wait(self.time_to_next()) {
+                match command {
+                    Command::Start => self.start(),
+                    Command::Stop => self.stop(),
+                    Command::Apply(policy) => self.apply_policy(policy),
+                    Command::Flush(done) => {
+                        self.round();
+                        self.upload(false);
+                        self.post_status();
+                        // Whoever asked may have stopped waiting.
+                        let _ = done.send(());
+                    }
+                    Command::Close => {
+                        self.stop();
+                        self.upload(true);
+                        let patience = self.config.upload_timeout;
+                        self.uploader.close(patience);
+                        self.uploader.flush(patience);
+                        self.post_status();
+                        return;
+                    }
+                }
+            }
+            self.act();
+        }
+    }
+
+    fn time_to_next(&self) -> Duration {
+        let mut next = self.next_round.min(self.next_upload).min(self.next_judgement);
+        if self.running && self.wall_period() > 0 {
+            next = next.min(self.next_wall);
+        }
+        if self.running && self.sampler.mode() != SamplingMode::ThreadTimers {
+            // Clocks are watched by hand: as often as samples are due.
+            next = next.min(monotonic_ns() + self.cpu_period().max(1_000_000));
+        }
+        Duration::from_nanos(next.saturating_sub(monotonic_ns()))
+    }
+
+    fn act(&mut self) {
+        let now = monotonic_ns();
+        if self.running {
+            let aggregator = &mut self.aggregator;
+            self.sampler.rotate(|sample| {
+                aggregator.add(sample);
+            });
+        }
+        if self.running && self.wall_period() > 0 && now >= self.next_wall {
+            // Each sample stands for the time since the last ones: a monitor that comes late must not lose any.
+            let stands_for = now.saturating_sub(self.last_wall).min(LONGEST_WALL_GAP_NS);
+            self.sampler.signal_wall(stands_for);
+            self.last_wall = now;
+            self.next_wall = now + self.wall_period();
+        }
+        if now >= self.next_round {
+            self.round();
+            self.next_round = now + ROUND_NS;
+        }
+        if now >= self.next_judgement {
+            self.judge();
+            self.next_judgement = now + JUDGE_NS;
+            self.post_status();
+        }
+        if now >= self.next_upload || self.aggregator.estimated_bytes() >= self.config.max_profile_size {
+            self.upload(false);
+        }
+    }
+
+    /// Sees to threads, samples and requests, in the order that keeps decisions right: an end of a request is taken
+    /// first, so that all its samples lie in the rings that are emptied next.
+    fn round(&mut self) {
+        let (ended, dropped_ends) = take_ended_requests();
+        if self.running {
+            self.sampler.scan(false);
+        }
+        let now = monotonic_ns();
+        let slow_ns = self.conditions().slow_request_threshold.map(|threshold| threshold.as_nanos() as u64);
+        let (aggregator, boosted) = (&mut self.aggregator, &mut self.boosted);
+        self.sampler.drain(|sample| {
+            if let Some(running_since) = aggregator.add(sample)
+                && slow_ns.is_some_and(|slow_ns| sample.monotonic_ns.saturating_sub(running_since) >= slow_ns)
+            {
+                boosted.insert(sample.tid, now);
+            }
+        });
+        let (span_times, dropped_times) = take_span_times();
+        let nanos_per_tick = self.scale.nanos_per_tick();
+        for time in &span_times {
+            self.aggregator.add_span_time(time, nanos_per_tick, now);
+        }
+        self.dropped_span_events += dropped_ends + dropped_times;
+        self.aggregator.decide(&ended, self.machine_percent);
+        self.steer_boosted_threads(now);
+    }
+
+    fn steer_boosted_threads(&mut self, now: u64) {
+        let factor = u64::from(self.config.adaptive.slow_request_factor.max(1));
+        let sampler = &mut self.sampler;
+        self.boosted.retain(|tid, seen| {
+            let still_slow = now.saturating_sub(*seen) < JUDGE_NS;
+            sampler.set_rate_factor(*tid, if still_slow { factor } else { 1 });
+            still_slow
+        });
+    }
+
+    fn judge(&mut self) {
+        let needs_load =
+            self.config.load_shedding_percent.is_some() || self.conditions().cpu_threshold_percent.is_some();
+        if needs_load {
+            self.machine_percent = self.machine.percent_since_last();
+        }
+        if !self.running {
+            return;
+        }
+        if !self.sampler.owns_signal() {
+            // Another profiler has taken the signal: its handler must not meet our timers.
+            self.displaced = true;
+            self.stop();
+            return;
+        }
+        let (process_cpu, own_cpu) = (process_cpu_ns(), self.own_cpu_ns());
+        let load = Load {
+            process_cpu_ns: process_cpu.saturating_sub(self.last_load.0),
+            own_cpu_ns: own_cpu.saturating_sub(self.last_load.1),
+            machine_percent: self.machine_percent,
+        };
+        self.last_load = (process_cpu, own_cpu);
+        let before = self.rate.hertz();
+        self.rate.want(self.wanted_hertz());
+        self.rate.adjust(load);
+        if self.rate.hertz() != before {
+            self.sampler.set_period(self.cpu_period());
+        }
+        self.sampler.forget_reused_ids();
+        self.sampler.follow_loader();
+        self.sampler.tune_process_timer();
+    }
+
+    fn conditions(&self) -> &crate::Conditions {
+        self.policy.conditions.as_ref().unwrap_or(&self.config.conditions)
+    }
+
+    fn wanted_hertz(&self) -> u32 {
+        let unix_seconds = realtime_ns() / 1_000_000_000;
+        self.policy.hertz_at(unix_seconds).or(self.config.cpu_hertz).unwrap_or(100)
+    }
+
+    fn cpu_period(&self) -> u64 {
+        let wanted = self.policy.wants("cpu", self.config.cpu_hertz.is_some());
+        if wanted { 1_000_000_000 / u64::from(self.rate.hertz().max(1)) } else { 0 }
+    }
+
+    fn wall_period(&self) -> u64 {
+        let wanted = self.policy.wants("wall", self.config.wall_hertz.is_some());
+        if wanted { 1_000_000_000 / u64::from(self.config.wall_hertz.unwrap_or(10).max(1)) } else { 0 }
+    }
+
+    fn start(&mut self) {
+        if self.running {
+            return;
+        }
+        self.running = true;
+        self.displaced = false;
+        self.cpu_when_started = process_cpu_ns();
+        self.last_wall = monotonic_ns();
+        self.last_load = (self.cpu_when_started, self.own_cpu_ns());
+        self.sampler.scan(true);
+        self.apply_settings();
+        self.post_status();
+    }
+
+    fn stop(&mut self) {
+        if !self.running {
+            return;
+        }
+        self.sampler.set_period(0);
+        self.running = false;
+        self.cpu_while_running += process_cpu_ns().saturating_sub(self.cpu_when_started);
+        heap::set_interval(None);
+        sync::profile_locks(false);
+        measure_span_times(false);
+        self.round();
+        watch_requests(false);
+        self.post_status();
+    }
+
+    /// Brings everything that runs in line with configuration and policy.
+    fn apply_settings(&mut self) {
+        self.rate.want(self.wanted_hertz());
+        self.sampler.set_period(self.cpu_period());
+        let memory = self.policy.wants("memory", self.config.memory_interval.is_some());
+        heap::set_interval(memory.then(|| self.config.memory_interval.unwrap_or(512 << 10)));
+        sync::profile_locks(self.policy.wants("locks", self.config.locks));
+        measure_span_times(self.wall_period() > 0);
+        let conditions = self.conditions().clone();
+        watch_requests(!conditions.keep_everything());
+        self.aggregator.set_conditions(conditions);
+    }
+
+    fn apply_policy(&mut self, policy: Result<Policy, String>) {
+        match policy {
+            Ok(policy) => {
+                self.policy = policy;
+                self.policy_error = None;
+                if self.running {
+                    self.apply_settings();
+                }
+            }
+            Err(reason) => self.policy_error = Some(reason),
+        }
+        self.post_status();
+    }
+
+    fn upload(&mut self, last: bool) {
+        let now = monotonic_ns();
+        self.sampler.refresh_names();
+        let mut batch = self.aggregator.finish_batch(now, last);
+        batch.unix_offset_ns = realtime_ns().wrapping_sub(now);
+        batch.period_ns = self.cpu_period();
+        batch.modules = self.sampler.modules();
+        let tids: Vec<i32> = batch.groups.keys().map(|key| key.tid).collect();
+        batch.thread_names = tids.into_iter().filter_map(|tid| Some((tid, self.sampler.name_of(tid)?))).collect();
+        self.sampler.forget_departed();
+        self.uploader.submit(batch);
+        self.next_upload = now + self.config.upload_interval.as_nanos() as u64;
+    }
+
+    fn handler_cpu_ns(&self) -> u64 {
+        (self.sampler.counts().handler_ticks as f64 * self.scale.nanos_per_tick()) as u64
+    }
+
+    fn own_cpu_ns(&self) -> u64 {
+        self.handler_cpu_ns() + thread_cpu_ns() + self.uploader.counters().cpu_ns.load(Ordering::Relaxed)
+    }
+
+    fn post_status(&self) {
+        let counts = self.sampler.counts();
+        let (samples, requests) = self.aggregator.counts();
+        let uploads = self.uploader.counters();
+        let running_cpu = if self.running { process_cpu_ns().saturating_sub(self.cpu_when_started) } else { 0 };
+        let upload_error = uploads.last_error.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let status = Status {
+            running: self.running,
+            mode: self.sampler.mode(),
+            hertz: if self.running && self.cpu_period() > 0 { self.rate.hertz() } else { 0 },
+            threads: counts.threads,
+            samples: samples.samples,
+            linked_samples: samples.linked_samples,
+            sampled_cpu: Duration::from_nanos(samples.cpu_ns),
+            process_cpu: Duration::from_nanos(self.cpu_while_running + running_cpu),
+            dropped_samples: counts.dropped_samples,
+            dropped_weight: counts.dropped_weight,
+            truncated_stacks: samples.truncated_stacks,
+            leaf_only_stacks: samples.leaf_only_stacks,
+            foreign_signals: counts.foreign_signals,
+            displaced: self.displaced,
+            handler_cpu: Duration::from_nanos(self.handler_cpu_ns()),
+            monitor_cpu: Duration::from_nanos(thread_cpu_ns()),
+            export_cpu: Duration::from_nanos(uploads.cpu_ns.load(Ordering::Relaxed)),
+            delivered_uploads: uploads.delivered.load(Ordering::Relaxed),
+            dropped_uploads: uploads.dropped.load(Ordering::Relaxed),
+            upload_retries: uploads.retries.load(Ordering::Relaxed),
+            uploaded_bytes: uploads.bytes.load(Ordering::Relaxed),
+            last_error: self.policy_error.clone().or(upload_error),
+            kept_requests: requests.kept_requests,
+            folded_requests: requests.folded_requests,
+            undecided_requests: requests.undecided_requests,
+            dropped_span_events: self.dropped_span_events,
+            forgotten_allocations: heap::forgotten_allocations(),
+            rate_changes: self.rate.changes().to_vec(),
+        };
+        *self.mailbox.status.lock().unwrap_or_else(PoisonError::into_inner) = status;
+    }
+}

@@ -1,0 +1,140 @@
+//! Reads of stack memory that cannot fault.
+//!
+//! A thread's stack and its thread-control block lie in one block of memory, the block at the upper end (glibc and
+//! musl both), so everything from the stack pointer up to the thread pointer stays readable while the thread runs.
+//! The main thread's stack is known by name. Any other stack (a coroutine's, an alternate signal stack) is read
+//! through the kernel, which answers "no" where a load would crash.
+
+use crate::sampler::address_space::AddressSpace;
+
+const CHUNK_WORDS: usize = 64;
+/// Kernel reads one sample may make: enough for ordinary stacks, and bounded for hostile ones.
+const MAX_KERNEL_READS: u32 = 64;
+
+/// Words of the red zone below the stack pointer that leaf functions may use.
+const RED_ZONE: u64 = 128;
+
+/// Bounds inside which loads are safe, or a window read through the kernel.
+#[derive(Debug)]
+pub(crate) struct StackReader {
+    trusted: std::ops::Range<u64>,
+    window_start: u64,
+    window_words: usize,
+    window: [u64; CHUNK_WORDS],
+    kernel_reads: u32,
+}
+
+impl StackReader {
+    /// A reader for the stack that `sp` points into.
+    pub(crate) fn for_stack(space: Option<&AddressSpace>, sp: u64, thread_pointer: u64) -> StackReader {
+        StackReader {
+            trusted: trusted_range(space, sp, thread_pointer).unwrap_or(0..0),
+            window_start: 0,
+            window_words: 0,
+            window: [0; CHUNK_WORDS],
+            kernel_reads: 0,
+        }
+    }
+
+    /// The word at `address`, or an error where there is none.
+    #[inline]
+    pub(crate) fn read(&mut self, address: u64) -> Result<u64, ()> {
+        if address & 7 != 0 {
+            return Err(());
+        }
+        if self.trusted.start <= address && address + 8 <= self.trusted.end {
+            // SAFETY: the range is live stack memory of the interrupted thread, and the address is aligned.
+            return Ok(unsafe { (address as *const u64).read_volatile() });
+        }
+        if self.trusted.is_empty() { self.read_through_kernel(address) } else { Err(()) }
+    }
+
+    #[cold]
+    fn read_through_kernel(&mut self, address: u64) -> Result<u64, ()> {
+        let in_window = |reader: &StackReader| {
+            let index = address.wrapping_sub(reader.window_start) / 8;
+            (index < reader.window_words as u64).then(|| reader.window[index as usize])
+        };
+        if let Some(word) = in_window(self) {
+            return Ok(word);
+        }
+        if self.kernel_reads >= MAX_KERNEL_READS {
+            return Err(());
+        }
+        self.kernel_reads += 1;
+        let local = libc::iovec { iov_base: self.window.as_mut_ptr().cast(), iov_len: size_of_val(&self.window) };
+        let remote = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: size_of_val(&self.window) };
+        // SAFETY: a raw system call, async-signal-safe; it writes only into `window` and reports unreadable memory
+        // as an error or a short count.
+        let copied = unsafe {
+            libc::syscall(libc::SYS_process_vm_readv, libc::getpid(), &local, 1usize, &remote, 1usize, 0usize)
+        };
+        self.window_start = address;
+        self.window_words = usize::try_from(copied).unwrap_or(0) / 8;
+        in_window(self).ok_or(())
+    }
+}
+
+fn trusted_range(space: Option<&AddressSpace>, sp: u64, thread_pointer: u64) -> Option<std::ops::Range<u64>> {
+    let mapping = space?.mapping_of(sp)?;
+    let end = if mapping.is_main_stack {
+        mapping.end
+    } else if sp < thread_pointer && thread_pointer < mapping.end {
+        thread_pointer
+    } else {
+        return None;
+    };
+    Some(sp.saturating_sub(RED_ZONE)..end)
+}
+
+/// Where the running thread's control block lies.
+#[inline]
+pub(crate) fn thread_pointer() -> u64 {
+    let pointer: u64;
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: on Linux the first word of the fs segment is its own address.
+    unsafe {
+        core::arch::asm!("mov {}, fs:[0]", out(reg) pointer, options(nostack, readonly, preserves_flags));
+    }
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: reading the thread register has no side effects.
+    unsafe {
+        core::arch::asm!("mrs {}, tpidr_el0", out(reg) pointer, options(nostack, nomem, preserves_flags));
+    }
+    pointer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Scenario: a thread other than main reads its own stack within the snapshot's bounds.
+    /// Guarantee: its own words are read, what lies past the thread pointer is refused.
+    #[test]
+    fn a_thread_reads_its_own_stack() {
+        std::thread::spawn(|| {
+            let space = AddressSpace::capture();
+            let local = 0x1234_5678u64;
+            let address = &raw const local as u64;
+            let mut reader = StackReader::for_stack(Some(&space), address, thread_pointer());
+            assert!(!reader.trusted.is_empty());
+            assert_eq!(reader.read(address), Ok(local));
+            assert_eq!(reader.read(address + 1), Err(()));
+            assert_eq!(reader.read(thread_pointer() & !7), Err(()));
+        })
+        .join()
+        .unwrap();
+    }
+
+    /// Scenario: a stack that no snapshot knows, and an address that is not mapped at all.
+    /// Guarantee: the first is read through the kernel, the second is refused without a fault.
+    #[test]
+    fn unknown_memory_is_read_through_the_kernel() {
+        let heap: Vec<u64> = (0..200).collect();
+        let mut reader = StackReader::for_stack(None, heap.as_ptr() as u64, 0);
+        for (index, word) in heap.iter().enumerate() {
+            assert_eq!(reader.read(heap.as_ptr() as u64 + 8 * index as u64), Ok(*word));
+        }
+        assert_eq!(reader.read(8), Err(()));
+    }
+}

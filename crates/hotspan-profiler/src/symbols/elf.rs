@@ -1,0 +1,181 @@
+//! Names and lines out of one ELF file: its debug information where it has some, its symbol table otherwise.
+
+use addr2line::gimli::{self, EndianSlice, RunTimeEndian};
+use object::{Object, ObjectSection, ObjectSymbol};
+use std::os::fd::AsRawFd;
+use std::path::Path;
+
+type Reader = EndianSlice<'static, RunTimeEndian>;
+
+/// Debug sections larger than this are left alone: they would cost the service memory it may not have.
+const MAX_DEBUG_BYTES: u64 = 256 << 20;
+
+/// One function (or inlined function) at an address.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct SourceFrame {
+    /// As the symbol table spells it.
+    pub(crate) system_name: String,
+    /// As a person reads it.
+    pub(crate) name: String,
+    pub(crate) file: String,
+    pub(crate) line: u32,
+}
+
+struct Symbol {
+    start: u64,
+    end: u64,
+    name: &'static str,
+}
+
+/// What is known about one file.
+pub(crate) struct ElfSymbols {
+    symbols: Vec<Symbol>,
+    lines: Option<addr2line::Context<Reader>>,
+    /// Where code starts: functions that the linker threw away keep debug information at addresses near zero.
+    code_start: u64,
+}
+
+impl std::fmt::Debug for ElfSymbols {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ElfSymbols")
+            .field("symbols", &self.symbols.len())
+            .field("lines", &self.lines.is_some())
+            .finish()
+    }
+}
+
+impl ElfSymbols {
+    /// Reads a file's tables; `None` if it is not an ELF file or has no names at all.
+    pub(crate) fn open(path: &Path, with_lines: bool) -> Option<ElfSymbols> {
+        let bytes = map_file(path)?;
+        let file = object::File::parse(bytes).ok()?;
+        let mut symbols: Vec<Symbol> = file
+            .symbols()
+            .chain(file.dynamic_symbols())
+            .filter(|symbol| symbol.kind() == object::SymbolKind::Text && symbol.address() != 0)
+            .filter_map(|symbol| {
+                let start = symbol.address();
+                Some(Symbol { start, end: start + symbol.size(), name: symbol.name().ok()? })
+            })
+            .collect();
+        symbols.sort_by_key(|symbol| (symbol.start, std::cmp::Reverse(symbol.end)));
+        symbols.dedup_by_key(|symbol| symbol.start);
+        let lines = if with_lines { open_lines(&file) } else { None };
+        let code = file.sections().filter(|section| section.kind() == object::SectionKind::Text);
+        let code_start = code.map(|section| section.address()).min().unwrap_or(0);
+        (!symbols.is_empty() || lines.is_some()).then_some(ElfSymbols { symbols, lines, code_start })
+    }
+
+    /// The functions at an address of the file, innermost first. Empty if nothing is known.
+    pub(crate) fn frames_at(&self, address: u64) -> Vec<SourceFrame> {
+        if address < self.code_start {
+            return Vec::new();
+        }
+        let symbol = self.symbol_at(address);
+        let mut frames = self.frames_with_lines(address);
+        match (frames.last_mut(), symbol) {
+            // The outermost frame is the function itself: the symbol table knows its name best.
+            (Some(outermost), Some(name)) if outermost.system_name.is_empty() => {
+                *outermost =
+                    SourceFrame { file: std::mem::take(&mut outermost.file), line: outermost.line, ..named(name) };
+            }
+            (None, Some(name)) => frames.push(named(name)),
+            _ => {}
+        }
+        frames.retain(|frame| !frame.name.is_empty());
+        frames
+    }
+
+    fn symbol_at(&self, address: u64) -> Option<&'static str> {
+        let index = self.symbols.partition_point(|symbol| symbol.start <= address).checked_sub(1)?;
+        let symbol = &self.symbols[index];
+        // Hand-written assembly often has no size; it then reaches to the next symbol.
+        (address < symbol.end || symbol.end == symbol.start).then_some(symbol.name)
+    }
+
+    fn frames_with_lines(&self, address: u64) -> Vec<SourceFrame> {
+        let mut found = Vec::new();
+        let Some(lines) = &self.lines else { return found };
+        let Ok(mut frames) = lines.find_frames(address).skip_all_loads() else { return found };
+        while let Ok(Some(frame)) = frames.next() {
+            let system_name = frame.function.as_ref().and_then(|function| function.raw_name().ok());
+            let mut described = system_name.map(|name| named(&name)).unwrap_or_default();
+            if let Some(location) = frame.location {
+                described.file = location.file.unwrap_or_default().to_owned();
+                described.line = location.line.unwrap_or_default();
+            }
+            found.push(described);
+        }
+        found
+    }
+}
+
+fn named(system_name: &str) -> SourceFrame {
+    SourceFrame { name: demangled(system_name), system_name: system_name.to_owned(), ..SourceFrame::default() }
+}
+
+/// A readable name, without the hash that only tells compilations apart.
+fn demangled(name: &str) -> String {
+    // `#` leaves the hash out.
+    format!("{:#}", rustc_demangle::demangle(name))
+}
+
+fn open_lines(file: &object::File<'static>) -> Option<addr2line::Context<Reader>> {
+    let size: u64 = file
+        .sections()
+        .filter(|section| section.name().is_ok_and(|name| name.starts_with(".debug_")))
+        .map(|s| s.size())
+        .sum();
+    if size == 0 || size > MAX_DEBUG_BYTES {
+        return None;
+    }
+    let endian = if file.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big };
+    let load = |id: gimli::SectionId| -> Result<Reader, gimli::Error> {
+        let section = file.section_by_name(id.name());
+        // Compressed sections are not unpacked here: the server can do that with the uploaded file.
+        let is_plain = |section: &object::Section<'static, '_>| {
+            section.compressed_file_range().is_ok_and(|range| range.format == object::CompressionFormat::None)
+        };
+        let data = section.filter(is_plain).and_then(|section| section.data().ok()).unwrap_or(&[]);
+        Ok(EndianSlice::new(data, endian))
+    };
+    let dwarf = gimli::Dwarf::load(load).ok()?;
+    addr2line::Context::from_dwarf(dwarf).ok()
+}
+
+/// Maps a file for good: modules are few, and only the pages that are looked at take memory.
+fn map_file(path: &Path) -> Option<&'static [u8]> {
+    let file = std::fs::File::open(path).ok()?;
+    let length = usize::try_from(file.metadata().ok()?.len()).ok().filter(|length| *length > 0)?;
+    // SAFETY: a private read-only mapping of a file that is being executed, which the kernel does not let anyone
+    // write to; it is never unmapped, hence 'static.
+    unsafe {
+        let mapping = libc::mmap(std::ptr::null_mut(), length, libc::PROT_READ, libc::MAP_PRIVATE, file.as_raw_fd(), 0);
+        (mapping != libc::MAP_FAILED).then(|| std::slice::from_raw_parts(mapping.cast::<u8>(), length))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[inline(never)]
+    fn a_function_to_find() -> u64 {
+        std::hint::black_box(7)
+    }
+
+    /// Scenario: an address inside a function of this test program is looked up.
+    /// Guarantee: its readable name is found, without hash, and with its file where there is debug information.
+    #[test]
+    fn a_function_is_named() {
+        a_function_to_find();
+        let elf = ElfSymbols::open(Path::new("/proc/self/exe"), true).unwrap();
+        let modules = crate::sampler::modules::loaded_modules();
+        let main = modules.iter().find(|module| module.is_main).unwrap();
+        let frames = elf.frames_at(a_function_to_find as *const () as u64 - main.bias);
+        let outermost = frames.last().unwrap();
+        assert!(outermost.name.ends_with("elf::tests::a_function_to_find"), "{outermost:?}");
+        assert!(outermost.file.ends_with("elf.rs"), "{outermost:?}");
+        assert!(elf.frames_at(1).is_empty());
+    }
+}
