@@ -104,7 +104,13 @@ impl Lake {
     }
 
     /// A path that no object had before: time of creation, then a number.
-    pub(crate) fn new_object_path(&self, tenant: &TenantId, kind: &str, partition: Option<i64>, ending: &str) -> String {
+    pub(crate) fn new_object_path(
+        &self,
+        tenant: &TenantId,
+        kind: &str,
+        partition: Option<i64>,
+        ending: &str,
+    ) -> String {
         let number = self.object_number.fetch_add(1, Ordering::Relaxed);
         let name = format!("{:016x}-{:x}-{number:x}.{ending}", now_nanos(), std::process::id());
         match partition {

@@ -141,8 +141,7 @@ impl Frame<'_> {
     /// The content hash of this frame.
     pub fn identity(&self) -> ContentHash {
         let mut hasher = Xxh3::new();
-        let texts =
-            [&self.function, &self.system_name, &self.file, &self.mapping, &self.build_id, &self.attributes];
+        let texts = [&self.function, &self.system_name, &self.file, &self.mapping, &self.build_id, &self.attributes];
         for text in texts {
             hasher.update(&(text.len() as u32).to_le_bytes());
             hasher.update(text.as_bytes());

@@ -66,8 +66,7 @@ impl Engine {
     /// The flame graph of the samples that a question selects.
     pub async fn flame(&self, tenant: &TenantId, query: &FlameQuery) -> Result<FlameAnswer> {
         let snapshot = self.snapshot();
-        let selector =
-            query.selector.clone().and(Matcher::equal(PROFILE_TYPE, query.profile_type.to_string()));
+        let selector = query.selector.clone().and(Matcher::equal(PROFILE_TYPE, query.profile_type.to_string()));
         let series = self.series(tenant, &snapshot, &selector, query.from, query.until).await?;
         let series: Arc<Vec<u64>> = Arc::new(series.iter().map(|entry| entry.id.0).collect());
         let mut values = PathValues::default();

@@ -117,7 +117,7 @@ impl Parser<'_> {
     }
 
     fn matcher(&mut self) -> Result<Matcher> {
-        let name = if self.rest().starts_with('"') { self.quoted('"')? } else { self.bare(&['=', '!', '~']) };
+        let name = if self.rest().starts_with('"') { self.quoted('"')? } else { self.bare(&['=', '!', '~', '"']) };
         if name.is_empty() {
             return Err(self.wrong("a label name"));
         }

@@ -101,8 +101,7 @@ impl Engine {
         until: i64,
     ) -> Result<Vec<String>> {
         let series = self.series(tenant, &self.snapshot(), selector, from, until).await?;
-        let names: BTreeSet<&str> =
-            series.iter().flat_map(|entry| entry.labels.iter().map(|(name, _)| name)).collect();
+        let names: BTreeSet<&str> = series.iter().flat_map(|entry| entry.labels.iter().map(|(name, _)| name)).collect();
         Ok(names.into_iter().map(str::to_owned).collect())
     }
 

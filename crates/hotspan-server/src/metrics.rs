@@ -96,7 +96,8 @@ pub(crate) fn render(app: &App) -> String {
             ("lake_segments", "Live segments", lake.catalog().snapshot().all_segments().count() as f64),
         ];
         for (name, help, value) in gauges {
-            let _ = write!(text, "# HELP hotspan_{name} {help}.\n# TYPE hotspan_{name} gauge\nhotspan_{name} {value}\n");
+            let _ =
+                write!(text, "# HELP hotspan_{name} {help}.\n# TYPE hotspan_{name} gauge\nhotspan_{name} {value}\n");
         }
     }
     text.push_str("# EOF\n");

@@ -141,12 +141,9 @@ impl Call {
         };
         let encoding_name = match protocol {
             Protocol::Unary => header(header::CONTENT_ENCODING),
-            _ => parts
-                .headers
-                .get("grpc-encoding")
-                .and_then(|value| value.to_str().ok())
-                .unwrap_or_default()
-                .to_owned(),
+            _ => {
+                parts.headers.get("grpc-encoding").and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned()
+            }
         };
         let Some(encoding) = Encoding::from_header(&encoding_name) else {
             return Err(fail(CallError::Encoding(encoding_name)));

@@ -33,9 +33,12 @@ fn full_span(trace_id: [u8; 16], span_id: [u8; 8], start: u64) -> Span {
             attribute("ratio", Value::DoubleValue(2.0)),
             attribute("retry", Value::BoolValue(true)),
             attribute("raw", Value::BytesValue(vec![0, 255])),
-            attribute("list", Value::ArrayValue(ArrayValue {
-                values: vec![AnyValue { value: Some(Value::IntValue(1)) }, AnyValue { value: None }],
-            })),
+            attribute(
+                "list",
+                Value::ArrayValue(ArrayValue {
+                    values: vec![AnyValue { value: Some(Value::IntValue(1)) }, AnyValue { value: None }],
+                }),
+            ),
         ],
         dropped_attributes_count: 3,
         events: vec![Event {
@@ -83,7 +86,10 @@ fn everything_in_a_span_is_kept() {
     assert_eq!(span["startTimeUnixNano"], start.to_string());
     assert_eq!(span["endTimeUnixNano"], (start + 1_500_000_000).to_string());
     assert_eq!(span["status"], json!({"message": "upstream", "code": "STATUS_CODE_ERROR"}));
-    assert_eq!((&span["droppedAttributesCount"], &span["droppedEventsCount"], &span["droppedLinksCount"]), (&json!(3), &json!(4), &json!(5)));
+    assert_eq!(
+        (&span["droppedAttributesCount"], &span["droppedEventsCount"], &span["droppedLinksCount"]),
+        (&json!(3), &json!(4), &json!(5))
+    );
     let value = |key: &str| {
         let attributes = span["attributes"].as_array().unwrap();
         attributes.iter().find(|attribute| attribute["key"] == key).unwrap()["value"].clone()

@@ -118,10 +118,12 @@ impl Catalog {
     /// Forgets segments whose object has been deleted.
     pub async fn forget(&self, path: &str) -> Result<()> {
         let _order = self.commit_order.lock().await;
-        sqlx::query("UPDATE segment SET index_path = NULL, index_bytes = 0 WHERE index_path = ? AND removed_at IS NOT NULL")
-            .bind(path)
-            .execute(&self.pool)
-            .await?;
+        sqlx::query(
+            "UPDATE segment SET index_path = NULL, index_bytes = 0 WHERE index_path = ? AND removed_at IS NOT NULL",
+        )
+        .bind(path)
+        .execute(&self.pool)
+        .await?;
         sqlx::query("DELETE FROM segment WHERE path = ? AND removed_at IS NOT NULL")
             .bind(path)
             .execute(&self.pool)

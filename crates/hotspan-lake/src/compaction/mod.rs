@@ -155,9 +155,6 @@ impl Compactor {
     async fn merge(&self, tenant: &TenantId, inputs: &[Arc<Segment>], level: u8) -> Result<Vec<NewSegment>> {
         let (lake, tenant, inputs) = (Arc::clone(&self.lake), tenant.clone(), inputs.to_vec());
         let runtime = tokio::runtime::Handle::current();
-        crate::ingest::off_thread(move || {
-            runtime.block_on(merge::merge_segments(&lake, &tenant, &inputs, level))
-        })
-        .await
+        crate::ingest::off_thread(move || runtime.block_on(merge::merge_segments(&lake, &tenant, &inputs, level))).await
     }
 }

@@ -56,13 +56,16 @@ impl RollupSums {
     pub(crate) fn finish(self, table: Table) -> Result<RecordBatch> {
         let mut rows: Vec<((u64, i64, u64), (i64, u32))> = self.sums.into_iter().collect();
         rows.sort_unstable_by_key(|(key, _)| *key);
-        rollup_batch(table, rows.iter().map(|((series, time, path), (value, count))| RollupRow {
-            series: *series,
-            time: *time,
-            path: *path,
-            value: *value,
-            count: *count,
-        }))
+        rollup_batch(
+            table,
+            rows.iter().map(|((series, time, path), (value, count))| RollupRow {
+                series: *series,
+                time: *time,
+                path: *path,
+                value: *value,
+                count: *count,
+            }),
+        )
     }
 }
 

@@ -5,8 +5,8 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, FixedSizeBinaryArray, Int64Builder, ListBuilder, RecordBatch,
-    StringBuilder, TimestampNanosecondArray, TimestampNanosecondBuilder, UInt32Array,
+    Array, ArrayRef, FixedSizeBinaryArray, Int64Builder, ListBuilder, RecordBatch, StringBuilder,
+    TimestampNanosecondArray, TimestampNanosecondBuilder, UInt32Array,
 };
 use arrow::buffer::Buffer;
 use arrow::datatypes::{DataType, Field};

@@ -88,8 +88,7 @@ impl Committer {
     fn profile_hashes_of(&self, tenant: &str, batch: &RecordBatch) -> Result<Vec<u64>> {
         let ids = arrays::ids(batch, "profile_id")?;
         let (services, types) = (arrays::texts(batch, "service")?, arrays::texts(batch, "profile_type")?);
-        let hash =
-            |row| self.profile_hash(tenant, retry_key(ids.value(row), services.get(row), types.get(row)));
+        let hash = |row| self.profile_hash(tenant, retry_key(ids.value(row), services.get(row), types.get(row)));
         Ok((0..batch.num_rows()).map(hash).collect())
     }
 
@@ -261,4 +260,3 @@ impl std::fmt::Debug for Committer {
         out.debug_struct("Committer").field("options", &self.options).finish_non_exhaustive()
     }
 }
-

@@ -147,8 +147,8 @@ impl DictionaryColumn {
     }
 
     pub(crate) fn finish(self, empty_is_null: bool) -> Result<DictionaryArray<Int32Type>, ArrowError> {
-        let nulls = empty_is_null
-            .then(|| NullBuffer::new(BooleanBuffer::from_iter(self.rows.iter().map(|code| *code != 0))));
+        let nulls =
+            empty_is_null.then(|| NullBuffer::new(BooleanBuffer::from_iter(self.rows.iter().map(|code| *code != 0))));
         let keys = Int32Array::try_new(ScalarBuffer::from(self.rows), nulls)?;
         DictionaryArray::try_new(keys, Arc::new(self.values.finish(false)?))
     }

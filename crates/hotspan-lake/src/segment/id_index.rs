@@ -139,9 +139,7 @@ impl IdIndex {
                 tag: kind[0],
                 bits: kind[1],
                 entries: u32::from_le_bytes([kind[2], kind[3], kind[4], kind[5]]),
-                start: u64::from_le_bytes([
-                    kind[6], kind[7], kind[8], kind[9], kind[10], kind[11], kind[12], kind[13],
-                ]),
+                start: u64::from_le_bytes([kind[6], kind[7], kind[8], kind[9], kind[10], kind[11], kind[12], kind[13]]),
             };
             let length = (4u64 << part.bits.min(32)) + ENTRY as u64 * u64::from(part.entries);
             if part.bits > 32 || part.start.checked_add(length).is_none_or(|end| end > size) {

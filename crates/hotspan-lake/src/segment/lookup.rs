@@ -39,8 +39,7 @@ impl SegmentReader {
         };
         let starts = index.rows_of(self.store(), kind, id).await?;
         let mut found = Vec::new();
-        let mut pending: RowRanges =
-            join(starts.into_iter().map(|row| row as usize..row as usize + FIRST_STRETCH));
+        let mut pending: RowRanges = join(starts.into_iter().map(|row| row as usize..row as usize + FIRST_STRETCH));
         while !pending.is_empty() {
             let mut longer = RowRanges::new();
             for range in pending {

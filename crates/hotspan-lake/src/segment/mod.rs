@@ -5,8 +5,8 @@
 
 pub mod id_index;
 pub(crate) mod l0;
-pub(crate) mod parquet_file;
 mod lookup;
+pub(crate) mod parquet_file;
 mod reader;
 
 use std::ops::Range;

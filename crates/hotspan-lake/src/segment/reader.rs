@@ -3,9 +3,7 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use arrow::array::{
-    Array, AsArray, BooleanArray, RecordBatch, RecordBatchOptions, TimestampNanosecondArray,
-};
+use arrow::array::{Array, AsArray, BooleanArray, RecordBatch, RecordBatchOptions, TimestampNanosecondArray};
 use arrow::compute::filter_record_batch;
 use arrow::datatypes::{Schema, TimestampNanosecondType, UInt64Type};
 use bytes::Bytes;
@@ -74,9 +72,7 @@ impl ReadOptions {
     /// The columns of a schema that are asked for, in its order.
     fn projection(&self, schema: &Schema) -> Option<Vec<usize>> {
         let names = self.columns.as_ref()?;
-        let wanted = |name: &String| {
-            names.contains(name) || self.prefix.is_some_and(|prefix| name.starts_with(prefix))
-        };
+        let wanted = |name: &String| names.contains(name) || self.prefix.is_some_and(|prefix| name.starts_with(prefix));
         let fields = schema.fields().iter().enumerate();
         Some(fields.filter(|(_, field)| wanted(field.name())).map(|(index, _)| index).collect())
     }
@@ -208,11 +204,8 @@ impl SegmentReader {
         options: ReadOptions,
     ) -> Result<BoxStream<'static, Result<RecordBatch>>> {
         let metadata = self.footer(segment).await?;
-        let file = SegmentFile {
-            store: Arc::clone(&self.store),
-            path: segment.path.clone(),
-            metadata: Arc::clone(&metadata),
-        };
+        let file =
+            SegmentFile { store: Arc::clone(&self.store), path: segment.path.clone(), metadata: Arc::clone(&metadata) };
         let arrow_metadata = ArrowReaderMetadata::try_new(metadata, ArrowReaderOptions::new())?;
         let schema = Arc::clone(arrow_metadata.schema());
         let (row_groups, selection) = prune(&arrow_metadata, &options)?;
@@ -507,4 +500,3 @@ fn split_batch(batch: RecordBatch, batch_rows: Option<usize>) -> Vec<RecordBatch
         _ => vec![batch],
     }
 }
-

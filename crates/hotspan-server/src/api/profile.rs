@@ -68,7 +68,8 @@ pub(crate) async fn profile(
             text("image/svg+xml", svg::flame_svg(&answer.tree, &options))
         }
         "flamegraph" | "text" => {
-            let options = text_flame::TextFlameOptions { unit: unit.to_owned(), ..text_flame::TextFlameOptions::default() };
+            let options =
+                text_flame::TextFlameOptions { unit: unit.to_owned(), ..text_flame::TextFlameOptions::default() };
             text("text/plain; charset=utf-8", text_flame::text_flame(&answer.tree, &options))
         }
         "svg" => {
@@ -106,9 +107,7 @@ fn flame_query(parameters: &ProfileParameters, now: i64) -> Result<FlameQuery, A
         .map(|text| parse_trace_id(text).ok_or_else(|| named("trace_id", text)))
         .collect::<Result<_, _>>()?;
     let time = |name: &str, text: &Option<String>| match text {
-        Some(text) => {
-            parse_time(text, now).map(Some).map_err(|error| ApiError::invalid(format!("{name}: {error}")))
-        }
+        Some(text) => parse_time(text, now).map(Some).map_err(|error| ApiError::invalid(format!("{name}: {error}"))),
         None => Ok(None),
     };
     let has_ids = parameters.span_id.is_some() || parameters.trace_id.is_some();

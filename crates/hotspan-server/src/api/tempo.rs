@@ -47,7 +47,8 @@ pub(crate) async fn trace_v2(
 async fn find(app: &App, id: &str, headers: &HeaderMap) -> Result<Option<StoredTrace>, ApiError> {
     let core = app.core()?;
     let tenant = tenant_of(app, headers)?;
-    let trace_id: TraceId = id.parse().map_err(|error: hotspan_model::ids::IdError| ApiError::invalid(error.to_string()))?;
+    let trace_id: TraceId =
+        id.parse().map_err(|error: hotspan_model::ids::IdError| ApiError::invalid(error.to_string()))?;
     Ok(core.engine.trace_by_id(&tenant, trace_id).await?)
 }
 

@@ -7,11 +7,9 @@ use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use bytes::Bytes;
-use hotspan_formats::otlp::response::{Format, Status, profiles_response, trace_response};
 use hotspan_formats::otlp::json::{ProfilesJson, decode_traces_json};
-use hotspan_formats::otlp::{
-    Outcome, TraceSink, decode_profiles, decode_traces,
-};
+use hotspan_formats::otlp::response::{Format, Status, profiles_response, trace_response};
+use hotspan_formats::otlp::{Outcome, TraceSink, decode_profiles, decode_traces};
 use hotspan_lake::catalog::now_nanos;
 use hotspan_lake::rows::{Rows, SpanRows};
 use hotspan_model::{Resource, Scope, Span};
@@ -49,7 +47,8 @@ pub(crate) fn otlp_grpc_routes() -> Router<Arc<App>> {
 
 /// OTLP over HTTP, also under the paths that a collector makes of an endpoint which has a path already.
 pub(crate) fn otlp_http_routes() -> Router<Arc<App>> {
-    let mut routes = Router::new().route("/v1/traces", post(export_traces)).route("/v1/traces/v1/traces", post(export_traces));
+    let mut routes =
+        Router::new().route("/v1/traces", post(export_traces)).route("/v1/traces/v1/traces", post(export_traces));
     for prefix in ["", "/v1/profiles", "/v1development/profiles"] {
         for path in ["/v1/profiles", "/v1development/profiles"] {
             routes = routes.route(&format!("{prefix}{path}"), post(export_profiles));

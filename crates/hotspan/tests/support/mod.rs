@@ -21,20 +21,20 @@ use opentelemetry_proto::tonic::resource::v1::Resource;
 use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span};
 
 /// A running server. It is killed when dropped.
-pub struct Server {
+pub(crate) struct Server {
     child: Child,
-    pub http: String,
-    pub addresses: Vec<(String, String)>,
+    pub(crate) http: String,
+    pub(crate) addresses: Vec<(String, String)>,
 }
 
 impl Server {
     /// Starts a server on free ports.
-    pub fn start(store: &Path) -> Self {
+    pub(crate) fn start(store: &Path) -> Self {
         Self::start_with(store, &[])
     }
 
     /// Starts a server on free ports with further arguments.
-    pub fn start_with(store: &Path, arguments: &[&str]) -> Self {
+    pub(crate) fn start_with(store: &Path, arguments: &[&str]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_hotspan"))
             .args(["serve", "--store"])
             .arg(store)
@@ -57,7 +57,7 @@ impl Server {
     }
 
     /// Waits until the store is open.
-    pub fn wait_ready(&self) {
+    pub(crate) fn wait_ready(&self) {
         let deadline = Instant::now() + Duration::from_secs(20);
         while Instant::now() < deadline {
             if let Ok(answer) = self.get("/ready")
@@ -71,32 +71,32 @@ impl Server {
     }
 
     /// The address of a listener by its name.
-    pub fn address(&self, name: &str) -> &str {
+    pub(crate) fn address(&self, name: &str) -> &str {
         &self.addresses.iter().find(|(other, _)| other == name).unwrap().1
     }
 
-    pub fn get(&self, path: &str) -> std::io::Result<Answer> {
+    pub(crate) fn get(&self, path: &str) -> std::io::Result<Answer> {
         request(&self.http, "GET", path, &[], &[])
     }
 
-    pub fn get_json(&self, path: &str) -> serde_json::Value {
+    pub(crate) fn get_json(&self, path: &str) -> serde_json::Value {
         let answer = self.get(path).unwrap();
         assert_eq!(answer.status, 200, "{path}: {}", answer.text());
         serde_json::from_slice(&answer.body).unwrap()
     }
 
-    pub fn post(&self, path: &str, content_type: &str, body: &[u8]) -> std::io::Result<Answer> {
+    pub(crate) fn post(&self, path: &str, content_type: &str, body: &[u8]) -> std::io::Result<Answer> {
         request(&self.http, "POST", path, &[("content-type", content_type)], body)
     }
 
     /// Ends the process at once, as a crash would.
-    pub fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
     /// Asks the process to end, and waits for it.
-    pub fn terminate(&mut self) -> std::process::ExitStatus {
+    pub(crate) fn terminate(&mut self) -> std::process::ExitStatus {
         let pid = self.child.id().to_string();
         assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
         self.child.wait().unwrap()
@@ -112,20 +112,20 @@ impl Drop for Server {
 }
 
 /// An HTTP answer.
-pub struct Answer {
-    pub status: u16,
-    pub headers: String,
-    pub body: Vec<u8>,
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: String,
+    pub(crate) body: Vec<u8>,
 }
 
 impl Answer {
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 }
 
 /// One request over a connection of its own.
-pub fn request(
+pub(crate) fn request(
     address: &str,
     method: &str,
     path: &str,
@@ -134,7 +134,10 @@ pub fn request(
 ) -> std::io::Result<Answer> {
     let mut stream = TcpStream::connect(address)?;
     stream.set_read_timeout(Some(Duration::from_secs(30)))?;
-    let mut head = format!("{method} {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\ncontent-length: {}\r\n", body.len());
+    let mut head = format!(
+        "{method} {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\ncontent-length: {}\r\n",
+        body.len()
+    );
     for (name, value) in headers {
         head.push_str(&format!("{name}: {value}\r\n"));
     }
@@ -143,7 +146,8 @@ pub fn request(
     stream.write_all(body)?;
     let mut raw = Vec::new();
     stream.read_to_end(&mut raw)?;
-    let end = raw.windows(4).position(|window| window == b"\r\n\r\n").ok_or_else(|| std::io::Error::other("no answer"))?;
+    let end =
+        raw.windows(4).position(|window| window == b"\r\n\r\n").ok_or_else(|| std::io::Error::other("no answer"))?;
     let head = String::from_utf8_lossy(&raw[..end]).into_owned();
     let status = head.split(' ').nth(1).and_then(|code| code.parse().ok()).unwrap_or(0);
     let mut body = raw[end + 4..].to_vec();
@@ -166,7 +170,7 @@ fn unchunk(mut chunked: &[u8]) -> Vec<u8> {
     body
 }
 
-pub fn text_attribute(key: &str, value: &str) -> KeyValue {
+pub(crate) fn text_attribute(key: &str, value: &str) -> KeyValue {
     KeyValue {
         key: key.to_owned(),
         value: Some(AnyValue { value: Some(Value::StringValue(value.to_owned())) }),
@@ -175,10 +179,13 @@ pub fn text_attribute(key: &str, value: &str) -> KeyValue {
 }
 
 /// A trace request of one service.
-pub fn trace_request(service: &str, spans: Vec<Span>) -> ExportTraceServiceRequest {
+pub(crate) fn trace_request(service: &str, spans: Vec<Span>) -> ExportTraceServiceRequest {
     ExportTraceServiceRequest {
         resource_spans: vec![ResourceSpans {
-            resource: Some(Resource { attributes: vec![text_attribute("service.name", service)], ..Resource::default() }),
+            resource: Some(Resource {
+                attributes: vec![text_attribute("service.name", service)],
+                ..Resource::default()
+            }),
             scope_spans: vec![ScopeSpans {
                 scope: Some(InstrumentationScope { name: "test".to_owned(), ..InstrumentationScope::default() }),
                 spans,
@@ -190,22 +197,26 @@ pub fn trace_request(service: &str, spans: Vec<Span>) -> ExportTraceServiceReque
 }
 
 /// Nanoseconds since 1970.
-pub fn now_nanos() -> u64 {
+pub(crate) fn now_nanos() -> u64 {
     std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos() as u64
 }
 
 /// A sample for [`profile_request`].
-pub struct TestSample<'a> {
+pub(crate) struct TestSample<'a> {
     /// Functions, the root first.
-    pub stack: &'a [&'a str],
-    pub value: i64,
-    pub time: u64,
-    pub trace_id: [u8; 16],
-    pub span_id: [u8; 8],
+    pub(crate) stack: &'a [&'a str],
+    pub(crate) value: i64,
+    pub(crate) time: u64,
+    pub(crate) trace_id: [u8; 16],
+    pub(crate) span_id: [u8; 8],
 }
 
 /// A request with one CPU profile of one service.
-pub fn profile_request(service: &str, profile_id: [u8; 16], samples: &[TestSample<'_>]) -> ExportProfilesServiceRequest {
+pub(crate) fn profile_request(
+    service: &str,
+    profile_id: [u8; 16],
+    samples: &[TestSample<'_>],
+) -> ExportProfilesServiceRequest {
     let mut strings = vec![String::new(), "cpu".to_owned(), "nanoseconds".to_owned()];
     let mut intern = |text: &str| -> i32 {
         if let Some(at) = strings.iter().position(|other| other == text) {
@@ -252,7 +263,10 @@ pub fn profile_request(service: &str, profile_id: [u8; 16], samples: &[TestSampl
     };
     ExportProfilesServiceRequest {
         resource_profiles: vec![ResourceProfiles {
-            resource: Some(Resource { attributes: vec![text_attribute("service.name", service)], ..Resource::default() }),
+            resource: Some(Resource {
+                attributes: vec![text_attribute("service.name", service)],
+                ..Resource::default()
+            }),
             scope_profiles: vec![ScopeProfiles { profiles: vec![profile], ..ScopeProfiles::default() }],
             ..ResourceProfiles::default()
         }],
