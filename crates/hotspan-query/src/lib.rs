@@ -10,8 +10,10 @@
 mod engine;
 mod error;
 pub mod flame;
+pub mod search;
 pub mod selector;
 mod series;
+pub mod services;
 mod symbols;
 pub mod trace;
 

@@ -35,6 +35,7 @@ pub struct ReadOptions {
     prefix: Option<&'static str>,
     time: Option<(String, i64, i64)>,
     keys: Option<(String, Arc<Vec<u64>>)>,
+    ids: Option<(String, [u8; 16], [u8; 16])>,
     rows: Option<RowRanges>,
     filter: Option<RowPredicate>,
     batch_rows: Option<usize>,
@@ -88,6 +89,13 @@ impl ReadOptions {
     #[must_use]
     pub fn near_keys(mut self, column: &str, sorted_keys: Arc<Vec<u64>>) -> Self {
         self.keys = Some((column.to_owned(), sorted_keys));
+        self
+    }
+
+    /// Only pages whose `column` may hold ids from `least` to `greatest`; rows are not filtered.
+    #[must_use]
+    pub fn between_ids(mut self, column: &str, least: [u8; 16], greatest: [u8; 16]) -> Self {
+        self.ids = Some((column.to_owned(), least, greatest));
         self
     }
 
@@ -386,6 +394,16 @@ fn page_tests(options: &ReadOptions) -> Vec<PageTest<'_>> {
             }
             let first = keys.partition_point(|key| *key < mins.value(at));
             keys.get(first).is_some_and(|key| *key <= maxes.value(at))
+        };
+        tests.push(PageTest { column, may_hold: Box::new(may_hold) });
+    }
+    if let Some((column, least, greatest)) = &options.ids {
+        let may_hold = move |mins: &dyn Array, maxes: &dyn Array, at: usize| {
+            let (Some(mins), Some(maxes)) = (mins.as_fixed_size_binary_opt(), maxes.as_fixed_size_binary_opt()) else {
+                return true;
+            };
+            (mins.is_null(at) || mins.value(at) <= greatest.as_slice())
+                && (maxes.is_null(at) || maxes.value(at) >= least.as_slice())
         };
         tests.push(PageTest { column, may_hold: Box::new(may_hold) });
     }

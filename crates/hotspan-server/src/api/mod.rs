@@ -3,6 +3,8 @@
 mod error;
 mod otlp_json;
 mod profile;
+mod search;
+mod services;
 mod status;
 mod tempo;
 
@@ -25,6 +27,7 @@ pub(crate) fn everything(app: Arc<App>) -> Router {
         .merge(health_routes())
         .route("/api/v1/status", get(status::status))
         .route("/api/v1/profile", get(profile::profile))
+        .route("/api/v1/services", get(services::services))
         .fallback(get(page::serve))
         .with_state(app)
 }
@@ -35,6 +38,14 @@ pub(crate) fn tempo_routes() -> Router<Arc<App>> {
         .route("/api/traces/{id}", get(tempo::trace_v1))
         .route("/api/v2/traces/{id}", get(tempo::trace_v2))
         .route("/api/echo", get(tempo::echo))
+        .route("/api/search", get(search::search))
+        .route("/api/search/tags", get(search::tags_v1))
+        .route("/api/v2/search/tags", get(search::tags_v2))
+        .route("/api/search/tag/{tag}/values", get(search::tag_values_v1))
+        .route("/api/v2/search/tag/{tag}/values", get(search::tag_values_v2))
+        .route("/api/metrics/query_range", get(search::query_range))
+        .route("/api/metrics/query", get(search::query_instant))
+        .route("/api/status/buildinfo", get(search::build_info))
 }
 
 /// What operators and load balancers look at.

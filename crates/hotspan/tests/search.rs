@@ -1,0 +1,153 @@
+//! TraceQL by Tempo's API: what a person with a slow service does, step by step.
+
+mod support;
+
+use opentelemetry_proto::tonic::trace::v1::{Span, Status};
+use prost::Message;
+use serde_json::Value;
+use support::{Server, now_nanos, text_attribute, trace_request};
+
+const MS: u64 = 1_000_000;
+
+/// Ten orders; every third is slow, one fails. The root is in another service than its child.
+fn send_orders(server: &Server, now: u64) {
+    for number in 0..10u8 {
+        let trace_id = vec![number + 1; 16];
+        let start = now - 60_000 * MS + u64::from(number) * 1000 * MS;
+        let length = if number % 3 == 0 { 800 * MS } else { 20 * MS };
+        let root = Span {
+            trace_id: trace_id.clone(),
+            span_id: vec![1; 8],
+            name: "POST /order".to_owned(),
+            kind: 2,
+            start_time_unix_nano: start,
+            end_time_unix_nano: start + length + 5 * MS,
+            ..Span::default()
+        };
+        let child = Span {
+            trace_id,
+            span_id: vec![2; 8],
+            parent_span_id: vec![1; 8],
+            name: "process_order".to_owned(),
+            kind: 2,
+            start_time_unix_nano: start + MS,
+            end_time_unix_nano: start + MS + length,
+            attributes: vec![text_attribute("customer", &format!("customer-{}", number % 2))],
+            status: (number == 3).then(|| Status { code: 2, message: "declined".to_owned() }),
+            ..Span::default()
+        };
+        for (service, span) in [("front", root), ("order-service", child)] {
+            let body = trace_request(service, vec![span]).encode_to_vec();
+            assert_eq!(server.post("/v1/traces", "application/x-protobuf", &body).unwrap().status, 200);
+        }
+    }
+}
+
+fn encode(text: &str) -> String {
+    text.bytes().map(|byte| format!("%{byte:02X}")).collect()
+}
+
+fn search(server: &Server, query: &str) -> Vec<Value> {
+    let answer = server.get_json(&format!("/api/search?limit=50&q={}", encode(query)));
+    answer["traces"].as_array().unwrap().clone()
+}
+
+/// Scenario: search for slow spans, then read the trace, as in runbooks.
+/// Guarantee: the slow ones, most recent first, each whole although its spans came in two requests.
+#[test]
+fn slow_spans_lead_to_their_traces() {
+    let store = tempfile::tempdir().unwrap();
+    let server = Server::start(store.path());
+    server.wait_ready();
+    send_orders(&server, now_nanos());
+
+    let slow = r#"{resource.service.name="order-service" && name="process_order" && duration>500ms}"#;
+    let traces = search(&server, slow);
+    let ids: Vec<&str> = traces.iter().map(|trace| trace["traceID"].as_str().unwrap()).collect();
+    let expected: Vec<String> = [10, 7, 4, 1].iter().map(|number: &u8| format!("{number:02x}").repeat(16)).collect();
+    assert_eq!(ids, expected);
+    let first = &traces[0];
+    assert_eq!(first["rootServiceName"], "front");
+    assert_eq!(first["rootTraceName"], "POST /order");
+    assert_eq!(first["durationMs"], 805);
+    assert_eq!(first["spanSets"][0]["matched"], 1);
+    assert_eq!(first["spanSets"][0]["spans"][0]["durationNanos"], "800000000");
+    assert_eq!(first["serviceStats"]["order-service"]["spanCount"], 1);
+
+    let trace = server.get_json(&format!("/api/traces/{}", ids[0]));
+    let names: Vec<&str> = trace["batches"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|batch| batch["scopeSpans"].as_array().unwrap())
+        .flat_map(|scope| scope["spans"].as_array().unwrap())
+        .map(|span| span["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["POST /order", "process_order"]);
+}
+
+/// Scenario: filters, structure, aggregates and metrics. Guarantee: each counts what it says.
+#[test]
+fn the_language_works_over_the_store() {
+    let store = tempfile::tempdir().unwrap();
+    let server = Server::start(store.path());
+    server.wait_ready();
+    let now = now_nanos();
+    send_orders(&server, now);
+
+    assert_eq!(search(&server, "{ }").len(), 10);
+    assert_eq!(search(&server, "{ status = error }").len(), 1);
+    assert_eq!(search(&server, r#"{ .customer = "customer-1" }"#).len(), 5);
+    assert_eq!(search(&server, r#"{ span.customer =~ "customer-.*" && duration < 100ms }"#).len(), 6);
+    let child_of_front = r#"{ resource.service.name = "front" } > { resource.service.name = "order-service" && duration > 500ms }"#;
+    assert_eq!(search(&server, child_of_front).len(), 4);
+    assert_eq!(search(&server, "{ } | count() > 1").len(), 10);
+    assert_eq!(search(&server, "{ } | count() > 2").len(), 0);
+    assert_eq!(search(&server, r#"{ trace:rootService = "front" && status = error }"#).len(), 1);
+
+    let (start, end) = (now / 1_000_000_000 - 600, now / 1_000_000_000 + 10);
+    let query = encode("{ } | count_over_time() by(resource.service.name)");
+    let answer = server.get_json(&format!("/api/metrics/query?q={query}&start={start}&end={end}"));
+    let series = answer["series"].as_array().unwrap();
+    assert_eq!(series.len(), 2);
+    assert!(series.iter().all(|series| series["value"] == 10.0), "{series:?}");
+    let query = encode("{ } | rate()");
+    let answer = server.get_json(&format!("/api/metrics/query_range?q={query}&start={start}&end={end}&step=10s"));
+    let samples = answer["series"][0]["samples"].as_array().unwrap();
+    let total: f64 = samples.iter().map(|sample| sample["value"].as_f64().unwrap() * 10.0).sum();
+    assert!((total - 20.0).abs() < 1e-6, "{total}");
+
+    let tags = server.get_json("/api/v2/search/tags");
+    let span_tags = tags["scopes"].as_array().unwrap().iter().find(|scope| scope["name"] == "span").unwrap();
+    assert!(span_tags["tags"].as_array().unwrap().contains(&"customer".into()));
+    let values = server.get_json("/api/v2/search/tag/resource.service.name/values");
+    assert_eq!(values["tagValues"].as_array().unwrap().len(), 2);
+    let values = server.get_json("/api/search/tag/customer/values");
+    assert_eq!(values["tagValues"], serde_json::json!(["customer-0", "customer-1"]));
+
+    let services = server.get_json("/api/v1/services");
+    let order = services["services"].as_array().unwrap().iter().find(|row| row["service"] == "order-service").unwrap();
+    assert_eq!((&order["requests"], &order["error_count"]), (&10.into(), &1.into()));
+    let p99 = order["p99_ns"].as_f64().unwrap();
+    assert!((p99 / 8e8 - 1.0).abs() < 0.01, "{p99}");
+}
+
+/// Scenario: queries that can't be understood. Guarantee: 400, plain text, with the place of the mistake.
+#[test]
+fn mistakes_are_pointed_at() {
+    let store = tempfile::tempdir().unwrap();
+    let server = Server::start(store.path());
+    server.wait_ready();
+    let answer = server.get(&format!("/api/search?q={}", encode("{ duraton > 1s }"))).unwrap();
+    assert_eq!(answer.status, 400);
+    assert!(answer.text().contains("duration") && answer.text().contains('^'), "{}", answer.text());
+    assert_eq!(server.get("/api/search?q=%7B%7D&start=5").unwrap().status, 400);
+    assert_eq!(server.get("/api/search?q=%7B%7D&start=9&end=5").unwrap().status, 400);
+    assert_eq!(server.get("/api/v2/search/tags?scope=planet").unwrap().status, 400);
+    assert_eq!(server.get("/api/v2/search/tag/%7B%7D/values").unwrap().status, 400);
+    assert_eq!(server.get("/api/metrics/query_range?q=%7B%7D").unwrap().status, 400);
+    let many = format!("/api/metrics/query_range?q={}&start=0&end=1000000000&step=1ms", encode("{}|rate()"));
+    let answer = server.get(&many).unwrap();
+    assert_eq!(answer.status, 400);
+    assert!(answer.text().contains("10"), "{}", answer.text());
+}
