@@ -1,0 +1,60 @@
+// Ways of comparing two sides. Each is a pair of weights (see SideWeights), so layout, colours and table agree by construction.
+import { formatSigned, formatShare, formatValue } from '../format/units';
+import { type FlameTree, type SideWeights } from './tree';
+
+export type DiffMode = 'share' | 'absolute' | 'per-second' | 'per-request';
+
+export interface SideSizes {
+  ticksA: number;
+  ticksB: number;
+  secondsA?: number;
+  secondsB?: number;
+  requestsA?: number;
+  requestsB?: number;
+}
+
+/** Null where the sizes needed are unknown. Values stay in units of side A, so that numbers keep their meaning. */
+export function weightsFor(mode: DiffMode, sizes: SideSizes): SideWeights | null {
+  const ratio = (a: number | undefined, b: number | undefined) => (a && b ? { a: 1, b: a / b } : null);
+  switch (mode) {
+    case 'absolute':
+      return { a: 1, b: 1 };
+    case 'share':
+      return ratio(sizes.ticksA, sizes.ticksB) ?? { a: 1, b: 1 };
+    case 'per-second':
+      return ratio(sizes.secondsA, sizes.secondsB);
+    case 'per-request':
+      return ratio(sizes.requestsA, sizes.requestsB);
+  }
+}
+
+/** −1 (gone) over 0 (same) to +1 (new). */
+export function changeOf(a: number, b: number): number {
+  const larger = Math.max(a, b);
+  return larger === 0 ? 0 : (b - a) / larger;
+}
+
+export function nodeChange(tree: FlameTree, node: number, weights: SideWeights): number {
+  return tree.sides ? changeOf(tree.sides.totalA[node]! * weights.a, tree.sides.totalB[node]! * weights.b) : 0;
+}
+
+/** The sign that stands in the box, so that colour is never the only mark. */
+export function changeMark(change: number): string {
+  if (change >= 1) return 'new ';
+  if (change <= -1) return 'gone ';
+  if (change > 0.02) return '+ ';
+  if (change < -0.02) return '− ';
+  return '';
+}
+
+export function describeChange(a: number, b: number, mode: DiffMode, unit: string, sizes: SideSizes): string {
+  if (mode === 'share') {
+    const shareA = sizes.ticksA ? a / sizes.ticksA : 0;
+    const shareB = sizes.ticksA ? b / sizes.ticksA : 0;
+    return `${formatShare(shareA)} → ${formatShare(shareB)} (${formatSigned((shareB - shareA) * 100, (points) => `${points.toFixed(2)} points`)})`;
+  }
+  const per = mode === 'per-second' ? sizes.secondsA : mode === 'per-request' ? sizes.requestsA : 1;
+  const scaled = (value: number) => formatValue(value / (per || 1), unit);
+  const suffix = mode === 'per-second' ? ' per second' : mode === 'per-request' ? ' per request' : '';
+  return `${scaled(a)} → ${scaled(b)} (${formatSigned(b - a, scaled)}${suffix})`;
+}

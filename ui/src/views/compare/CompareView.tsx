@@ -1,0 +1,1 @@
+export default function CompareView(_props: { traceId?: string }) { return null; }

@@ -1,0 +1,1 @@
+export default function ExplainView(_props: { traceId?: string }) { return null; }

@@ -1,0 +1,1 @@
+export default function ServicesView(_props: { traceId?: string }) { return null; }

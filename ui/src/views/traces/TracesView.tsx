@@ -1,0 +1,1 @@
+export default function TracesView(_props: { traceId?: string }) { return null; }
