@@ -60,8 +60,9 @@ export function CallTree({ tree, search, selected, onSelect, onMenu }: Props) {
         const node = rows[at] ?? 0;
         if (event.key === 'ArrowDown') onSelect(rows[Math.min(rows.length - 1, at + 1)]!);
         else if (event.key === 'ArrowUp') onSelect(rows[Math.max(0, at - 1)]!);
-        else if (event.key === 'ArrowRight') open.has(node) ? onSelect(rows[Math.min(rows.length - 1, at + 1)]!) : toggle(node);
-        else if (event.key === 'ArrowLeft') open.has(node) ? toggle(node) : tree.parent[node]! >= 0 && onSelect(tree.parent[node]!);
+        else if (event.key === 'ArrowRight' && open.has(node)) onSelect(rows[Math.min(rows.length - 1, at + 1)]!);
+        else if (event.key === 'ArrowRight' || (event.key === 'ArrowLeft' && open.has(node))) toggle(node);
+        else if (event.key === 'ArrowLeft') onSelect(Math.max(0, tree.parent[node]!));
         else if (event.key === '*') toggle(node, true);
         else return;
         event.preventDefault();
