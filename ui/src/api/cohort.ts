@@ -28,6 +28,11 @@ export function cohortFlame(question: CohortQuestion, signal: AbortSignal): Prom
   return postBytes(address('/api/v1/cohort/flame'), body(question, 'json'), signal);
 }
 
+/** Spans above, their code and waits below: one picture that sums to the whole duration. */
+export function mergedFlame(question: CohortQuestion, signal: AbortSignal): Promise<ArrayBuffer> {
+  return postBytes(address('/api/v1/cohort/flame'), body(question, 'merged'), signal);
+}
+
 export function cohortDiff(question: CohortQuestion, signal: AbortSignal): Promise<ArrayBuffer> {
   return postBytes(address('/api/v1/cohort/diff'), body(question, 'json'), signal);
 }

@@ -42,7 +42,7 @@ export function FlameToolbar({ state, change, tree, search, hit, stepHit, search
         ref={searchField}
         type="search"
         aria-label="Search in the graph"
-        placeholder="search: word /regex/ -not"
+        placeholder="word /regex/ -not"
         value={state.find}
         onChange={(event) => change({ find: event.target.value }, 'replace')}
         onKeyDown={(event) => {

@@ -35,7 +35,7 @@ export function FrameTip({ tree, node, viewTotal, interval, weights, mode, sizes
           <>
             <dt>total</dt>
             <dd>
-              {formatValue(total, tree.unit)} · {formatShare(total / (viewTotal || 1))} of view · {formatShare(total / (tree.total[0] || 1))} of all
+              {formatValue(total, tree.unit)} · {formatShare(Math.min(1, total / (viewTotal || 1)))} of view · {formatShare(total / (tree.total[0] || 1))} of all
             </dd>
             <dt>self</dt>
             <dd>
