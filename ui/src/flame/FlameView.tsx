@@ -47,9 +47,11 @@ export function FlameView({ bytes, unit, title, prefix = '', diffMode = 'share',
   const theme = useTheme();
   const id = useId();
   const [state, change] = useFlameState(prefix);
-  const [loadedSizes, setLoadedSizes] = useState<SideSizes>({ ticksA: 0, ticksB: 0 });
+  const [loadedSizes, setLoadedSizes] = useState<SideSizes>({ ticksA: 1, ticksB: 1 });
   const sizes = useMemo<SideSizes>(() => ({ ...loadedSizes, ...knownSizes }), [loadedSizes, knownSizes]);
-  const weights = useMemo(() => weightsFor(diffMode, sizes) ?? { a: 1, b: 1 }, [diffMode, sizes]);
+  // By value, not by object: a new object would lay out a million nodes again for nothing.
+  const weightB = weightsFor(diffMode, sizes)?.b ?? 1;
+  const weights = useMemo(() => ({ a: 1, b: weightB }), [weightB]);
   const order = state.view === 'left-heavy' || state.view === 'tree' ? 'weight' : 'given';
   const { loaded, tree: arranged, problem, engine } = useFlameTree(bytes, unit, state.transforms, order, weights);
   const [timeline, setTimeline] = useState<Timeline | null>(null);
@@ -65,7 +67,7 @@ export function FlameView({ bytes, unit, title, prefix = '', diffMode = 'share',
 
   useEffect(() => {
     if (!loaded) return;
-    setLoadedSizes((before) => (before.ticksA === loaded.ticksA && before.ticksB === loaded.ticksB ? before : { ticksA: loaded.ticksA, ticksB: loaded.ticksB }));
+    if (loaded.isDiff) setLoadedSizes((before) => (before.ticksA === loaded.ticksA && before.ticksB === loaded.ticksB ? before : { ticksA: loaded.ticksA, ticksB: loaded.ticksB }));
     onLoaded?.(loaded);
   }, [loaded, onLoaded]);
 

@@ -1,8 +1,8 @@
 // Colours as 32-bit pixels (little-endian ABGR, as ImageData wants them), for both themes.
-import { hueOf, oklchToRgb, type Rgb } from '../theme/evenPalette';
+import { hueDegrees, HUES, oklchToRgb, type Rgb } from '../theme/evenPalette';
 import { type Theme } from '../theme/theme';
 import { nodeChange } from './diff';
-import { type FrameKind, kindOf, packageOf } from './frameNames';
+import { FRAME_KINDS, type FrameKind } from './frameNames';
 import { type FlameTree, type SideWeights } from './tree';
 
 export type ColourBy = 'package' | 'kind' | 'diff';
@@ -79,13 +79,15 @@ export function kindColour(kind: FrameKind, theme: Theme): number {
 }
 
 export function nameColours(tree: FlameTree, by: ColourBy, theme: Theme): Uint32Array {
-  return Uint32Array.from(tree.names, (name, index) => {
-    const facts = tree.facts?.[index];
-    const kind = kindOf(name, facts);
+  const kinds = Uint32Array.from(FRAME_KINDS, (kind) => kindColour(kind, theme));
+  const hues = Uint32Array.from({ length: HUES }, (_, step) => box(theme, 0.085, hueDegrees(step)));
+  const colours = new Uint32Array(tree.names.length);
+  for (let name = 0; name < colours.length; name++) {
+    const kind = FRAME_KINDS[tree.kindOfName[name]!]!;
     // Runtime and kernel stay grey under every scheme: they are rarely what one can fix.
-    if (by === 'kind' || kind === 'runtime' || kind === 'kernel' || kind === 'other') return kindColour(kind, theme);
-    return box(theme, 0.085, hueOf(packageOf(name, facts) || name));
-  });
+    colours[name] = by === 'kind' || kind === 'runtime' || kind === 'kernel' || kind === 'other' ? kinds[tree.kindOfName[name]!]! : hues[tree.hueOfName[name]!]!;
+  }
+  return colours;
 }
 
 /** Blue (less) over grey to orange (more); lightness stays even, chroma grows with the change. */

@@ -4,8 +4,21 @@ import { type Timeline } from './timeline';
 import { type Transform } from './transforms';
 import { type ChildOrder, type FlameTree, type SideWeights } from './tree';
 
+function startWorker(): Worker {
+  return new Worker(new URL('./flameWorker.ts', import.meta.url), { type: 'module' });
+}
+
+// One worker waits ready: it starts while the server still works on the answer.
+let spare: Worker | null = startWorker();
+
+function takeWorker(): Worker {
+  const taken = spare ?? startWorker();
+  spare = null;
+  return taken;
+}
+
 export class FlameEngine {
-  private readonly worker = new Worker(new URL('./flameWorker.ts', import.meta.url), { type: 'module' });
+  private readonly worker = takeWorker();
   private readonly waiting = new Map<number, { resolve: (reply: never) => void; reject: (cause: Error) => void }>();
   private nextId = 1;
 

@@ -26,6 +26,12 @@ export type FlameReply = LoadedFlame | FlameTree | { callers: FlameTree; callees
 
 let base: LooseNodes | null = null;
 
+function sum(values: Float64Array | null): number {
+  let total = 0;
+  for (let i = 0; values && i < values.length; i++) total += values[i]!;
+  return total;
+}
+
 /** Answers are JSON and may be tens of megabytes; parsing them here keeps the page responsive. */
 function parse<T>(bytes: ArrayBuffer): T {
   return JSON.parse(new TextDecoder().decode(bytes)) as T;
@@ -34,7 +40,6 @@ function parse<T>(bytes: ArrayBuffer): T {
 function load(bytes: ArrayBuffer, unit: string): LoadedFlame {
   const answer = parse<RawAnswer>(bytes);
   base = decodeFlamebearer(answer, unit);
-  const sum = (values: Float64Array | null) => (values ? values.reduce((total, value) => total + value, 0) : 0);
   return {
     nodes: base.count,
     unit: base.unit,

@@ -1,7 +1,8 @@
 // What a frame's name tells: the package it belongs to, and whether it is the runtime's or the kernel's rather than someone's code.
 import { type FrameFacts } from './tree';
 
-export type FrameKind = 'code' | 'library' | 'runtime' | 'kernel' | 'wait' | 'span' | 'other';
+export const FRAME_KINDS = ['code', 'library', 'runtime', 'kernel', 'wait', 'span', 'other'] as const;
+export type FrameKind = (typeof FRAME_KINDS)[number];
 
 const KERNEL = /^(\[k\]|\[kernel|entry_SYSCALL|do_syscall|__x64_sys_|__do_sys_|ret_from_fork|asm_(exc|sysvec)|(tcp|udp|ip|vfs|ext4|xfs|futex|schedule|__schedule|ksys|do_sys)_[a-z0-9_]*$)|_\[k\]$|\[kernel(\.kallsyms)?\]$/;
 const RUNTIME =

@@ -1,6 +1,6 @@
 // Time-ordered view: samples in the order they were taken. Neighbours with a common prefix share its frames; a gap closes them.
 import { MergingBuilder } from './mergingBuilder';
-import { type FlameTree, type FrameFacts, levelsOf, type LooseNodes } from './tree';
+import { type FlameTree, type FrameFacts, levelsOf, looksOf, type LooseNodes } from './tree';
 
 export interface TimedSample {
   /** Nanoseconds since the epoch as text or number; only differences matter. */
@@ -87,6 +87,7 @@ function placeByTime(loose: LooseNodes, starts: readonly number[], ends: readonl
     const parent = loose.parent[i]!;
     if (subtreeEnd[i]! > subtreeEnd[parent]!) subtreeEnd[parent] = subtreeEnd[i]!;
   }
+  const levels = levelsOf(depth);
   const start = Float64Array.from(starts);
   const total = Float64Array.from(ends, (end, i) => end - starts[i]!);
   return {
@@ -103,6 +104,8 @@ function placeByTime(loose: LooseNodes, starts: readonly number[], ends: readonl
     pathHash,
     sides: null,
     unit: loose.unit,
-    ...levelsOf(depth),
+    ...looksOf(loose.names, loose.facts),
+    ...levels,
+    levelName: Uint32Array.from(levels.levelNodes, (node) => loose.name[node]!),
   };
 }

@@ -1,6 +1,9 @@
 // The flame tree: a call tree in typed arrays, nodes in preorder, so that a subtree is one contiguous range of indices.
 // A million nodes take about 45 MB and move between worker and page without copying.
 
+import { HUES, stableHash } from '../theme/evenPalette';
+import { FRAME_KINDS, kindOf, packageOf } from './frameNames';
+
 export interface FrameFacts {
   file?: string;
   line?: number;
@@ -38,6 +41,11 @@ export interface FlameTree {
   /** Nodes by depth, each level from left to right: `levelNodes[levelOffset[d] .. levelOffset[d + 1]]`. */
   levelNodes: Int32Array;
   levelOffset: Int32Array;
+  /** Name of each slot of `levelNodes`: lets a search run through memory in order. */
+  levelName: Uint32Array;
+  /** Per name: index into FRAME_KINDS, and hue of its package. */
+  kindOfName: Uint8Array;
+  hueOfName: Uint8Array;
   /** Depends on the names from the root only: finds the same node again after a reload, a transform or a change of view. */
   pathHash: Uint32Array;
   sides: DiffSides | null;
@@ -88,35 +96,15 @@ function hashText(text: string): number {
   return hash >>> 0;
 }
 
-/** Sums, orders and lays out loose nodes. */
+/** Sums, orders and lays out loose nodes. Passes run in memory order where they can: at a million nodes, cache misses are the cost. */
 export function assemble(loose: LooseNodes, order: ChildOrder, weights: SideWeights = { a: 1, b: 1 }): FlameTree {
   const { count, parent: looseParent, name: looseName } = loose;
-  const looseTotalA = sumUpwards(loose.selfA, looseParent);
-  const looseTotalB = loose.selfB ? sumUpwards(loose.selfB, looseParent) : null;
-  const weightOf = (node: number) => looseTotalA[node]! * weights.a + (looseTotalB ? looseTotalB[node]! * weights.b : 0);
-
-  // Children of each node as ranges of one array (counting sort by parent keeps the given order).
-  const childOffset = new Int32Array(count + 1);
-  for (let i = 1; i < count; i++) childOffset[looseParent[i]! + 1]!++;
-  for (let i = 0; i < count; i++) childOffset[i + 1]! += childOffset[i]!;
-  const fill = childOffset.slice(0, count);
-  const children = new Int32Array(Math.max(0, count - 1));
-  for (let i = 1; i < count; i++) children[fill[looseParent[i]!]!++] = i;
-  if (order !== 'given') {
-    const rank = order === 'name' ? nameRanks(loose.names) : null;
-    const compare = rank
-      ? (x: number, y: number) => rank[looseName[x]!]! - rank[looseName[y]!]!
-      : (x: number, y: number) => weightOf(y) - weightOf(x) || x - y;
-    for (let i = 0; i < count; i++) {
-      const from = childOffset[i]!;
-      const to = childOffset[i + 1]!;
-      if (to - from > 1) children.subarray(from, to).sort(compare);
-    }
-  }
-
+  const looseSelf = combine(loose, weights);
+  const looseTotal = sumUpwards(looseSelf, looseParent);
   const size = new Int32Array(count).fill(1);
   for (let i = count - 1; i > 0; i--) size[looseParent[i]!]! += size[i]!;
-  const position = new Int32Array(count);
+  const preorder = preorderOf(loose, order, looseTotal, size);
+
   const name = new Uint32Array(count);
   const parent = new Int32Array(count);
   const depth = new Uint16Array(count);
@@ -125,46 +113,132 @@ export function assemble(loose: LooseNodes, order: ChildOrder, weights: SideWeig
   const start = new Float64Array(count);
   const subtreeEnd = new Int32Array(count);
   const pathHash = new Uint32Array(count);
-  const sides: DiffSides | null = loose.selfB
-    ? {
-        totalA: new Float64Array(count),
-        totalB: new Float64Array(count),
-        selfA: new Float64Array(count),
-        selfB: new Float64Array(count),
-        ticksA: loose.ticksA ?? looseTotalA[0] ?? 0,
-        ticksB: loose.ticksB ?? looseTotalB![0] ?? 0,
-      }
-    : null;
-  const nameHash = Uint32Array.from(loose.names, hashText);
-  parent[0] = -1;
-  // Parents come first in the loose order, so a parent's place is known when its children are placed.
-  for (let node = 0; node < count; node++) {
-    const at = position[node]!;
-    name[at] = looseName[node]!;
-    self[at] = loose.selfA[node]! * weights.a + (loose.selfB ? loose.selfB[node]! * weights.b : 0);
-    total[at] = weightOf(node);
+  const nameHash = hashesOf(loose.names);
+  // The open ancestors, and where the next child of each begins.
+  const open = new Int32Array(count + 1);
+  const edge = new Float64Array(count + 1);
+  let height = 0;
+  for (let at = 0; at < count; at++) {
+    const node = preorder[at]!;
+    while (height > 0 && subtreeEnd[open[height - 1]!]! <= at) height--;
+    const above = height > 0 ? open[height - 1]! : -1;
+    const id = looseName[node]!;
+    name[at] = id;
+    self[at] = looseSelf[node]!;
+    total[at] = looseTotal[node]!;
     subtreeEnd[at] = at + size[node]!;
-    pathHash[at] = Math.imul((at === 0 ? 0x9e3779b9 : pathHash[parent[at]!]!) ^ nameHash[looseName[node]!]!, 0x85ebca6b) ^ (nameHash[looseName[node]!]! >>> 13);
-    if (sides) {
-      sides.totalA[at] = looseTotalA[node]!;
-      sides.totalB[at] = looseTotalB![node]!;
-      sides.selfA[at] = loose.selfA[node]!;
-      sides.selfB[at] = loose.selfB![node]!;
+    parent[at] = above;
+    depth[at] = height;
+    if (above >= 0) {
+      start[at] = edge[height - 1]!;
+      edge[height - 1]! += total[at]!;
     }
-    let next = at + 1;
-    let edge = start[at]!;
+    const hash = nameHash[id]!;
+    pathHash[at] = Math.imul((above < 0 ? 0x9e3779b9 : pathHash[above]!) ^ hash, 0x85ebca6b) ^ (hash >>> 13);
+    open[height] = at;
+    edge[height] = start[at]!;
+    height++;
+  }
+  const { levelNodes, levelOffset } = levelsOf(depth);
+  const levelName = new Uint32Array(count);
+  for (let slot = 0; slot < count; slot++) levelName[slot] = name[levelNodes[slot]!]!;
+  return { count, names: loose.names, facts: loose.facts, ...looksOf(loose.names, loose.facts), name, parent, depth, total, self, start, subtreeEnd, levelNodes, levelOffset, levelName, pathHash, sides: sidesOf(loose, preorder), unit: loose.unit };
+}
+
+function combine(loose: LooseNodes, weights: SideWeights): Float64Array {
+  if (!loose.selfB) return loose.selfA;
+  const { selfA, selfB } = loose;
+  const combined = new Float64Array(loose.count);
+  for (let i = 0; i < loose.count; i++) combined[i] = selfA[i]! * weights.a + selfB[i]! * weights.b;
+  return combined;
+}
+
+/** Loose index of each node in preorder, children in the wanted order. */
+function preorderOf(loose: LooseNodes, order: ChildOrder, total: Float64Array, size: Int32Array): Int32Array {
+  const { count, parent, name } = loose;
+  const childOffset = new Int32Array(count + 1);
+  let sortedByParent = true;
+  for (let i = 1; i < count; i++) {
+    childOffset[parent[i]! + 1]!++;
+    if (i > 1 && parent[i]! < parent[i - 1]!) sortedByParent = false;
+  }
+  for (let i = 0; i < count; i++) childOffset[i + 1]! += childOffset[i]!;
+  const children = new Int32Array(Math.max(0, count - 1));
+  if (sortedByParent) {
+    // Level by level, as flamebearer comes: the children of each node already lie together.
+    for (let i = 1; i < count; i++) children[i - 1] = i;
+  } else {
+    const fill = childOffset.slice(0, count);
+    for (let i = 1; i < count; i++) children[fill[parent[i]!]!++] = i;
+  }
+  if (order !== 'given') {
+    const rank = order === 'name' ? nameRanks(loose.names) : null;
+    const compare = rank ? (x: number, y: number) => rank[name[x]!]! - rank[name[y]!]! : (x: number, y: number) => total[y]! - total[x]! || x - y;
+    for (let i = 0; i < count; i++) {
+      const from = childOffset[i]!;
+      const to = childOffset[i + 1]!;
+      if (to - from > 1) children.subarray(from, to).sort(compare);
+    }
+  }
+  const position = new Int32Array(count);
+  const preorder = new Int32Array(count);
+  for (let node = 0; node < count; node++) {
+    let next = position[node]! + 1;
+    preorder[next - 1] = node;
     for (let c = childOffset[node]!; c < childOffset[node + 1]!; c++) {
       const child = children[c]!;
       position[child] = next;
-      parent[next] = at;
-      depth[next] = depth[at]! + 1;
-      start[next] = edge;
-      edge += weightOf(child);
       next += size[child]!;
     }
   }
-  const { levelNodes, levelOffset } = levelsOf(depth);
-  return { count, names: loose.names, facts: loose.facts, name, parent, depth, total, self, start, subtreeEnd, levelNodes, levelOffset, pathHash, sides, unit: loose.unit };
+  return preorder;
+}
+
+function sidesOf(loose: LooseNodes, preorder: Int32Array): DiffSides | null {
+  if (!loose.selfB) return null;
+  const gather = (values: Float64Array) => {
+    const gathered = new Float64Array(values.length);
+    for (let at = 0; at < values.length; at++) gathered[at] = values[preorder[at]!]!;
+    return gathered;
+  };
+  const totalA = sumUpwards(loose.selfA, loose.parent);
+  const totalB = sumUpwards(loose.selfB, loose.parent);
+  return {
+    totalA: gather(totalA),
+    totalB: gather(totalB),
+    selfA: gather(loose.selfA),
+    selfB: gather(loose.selfB),
+    ticksA: loose.ticksA ?? totalA[0] ?? 0,
+    ticksB: loose.ticksB ?? totalB[0] ?? 0,
+  };
+}
+
+const knownHashes = new WeakMap<readonly string[], Uint32Array>();
+
+function hashesOf(names: readonly string[]): Uint32Array {
+  let hashes = knownHashes.get(names);
+  if (!hashes) {
+    hashes = new Uint32Array(names.length);
+    for (let i = 0; i < names.length; i++) hashes[i] = hashText(names[i]!);
+    knownHashes.set(names, hashes);
+  }
+  return hashes;
+}
+
+const knownLooks = new WeakMap<readonly string[], { kindOfName: Uint8Array; hueOfName: Uint8Array }>();
+
+/** Kind and colour of each name, found once: twenty thousand names cost more than painting does. Copies, since trees travel. */
+export function looksOf(names: readonly string[], facts: readonly FrameFacts[] | null): { kindOfName: Uint8Array; hueOfName: Uint8Array } {
+  let looks = knownLooks.get(names);
+  if (!looks) {
+    looks = { kindOfName: new Uint8Array(names.length), hueOfName: new Uint8Array(names.length) };
+    for (let i = 0; i < names.length; i++) {
+      looks.kindOfName[i] = FRAME_KINDS.indexOf(kindOf(names[i]!, facts?.[i]));
+      looks.hueOfName[i] = stableHash(packageOf(names[i]!, facts?.[i]) || names[i]!) % HUES;
+    }
+    knownLooks.set(names, looks);
+  }
+  return { kindOfName: looks.kindOfName.slice(), hueOfName: looks.hueOfName.slice() };
 }
 
 /** Preorder visits each level from left to right, so a stable counting sort by depth is all it takes. */

@@ -3,8 +3,8 @@
 export type Rgb = readonly [number, number, number];
 
 /** OKLCH to 8-bit sRGB, clipped to the gamut. Formulae: Björn Ottosson, "A perceptual color space for image processing". */
-export function oklchToRgb(lightness: number, chroma: number, hueDegrees: number): Rgb {
-  const hue = (hueDegrees * Math.PI) / 180;
+export function oklchToRgb(lightness: number, chroma: number, degrees: number): Rgb {
+  const hue = (degrees * Math.PI) / 180;
   const a = chroma * Math.cos(hue);
   const b = chroma * Math.sin(hue);
   const l = (lightness + 0.3963377774 * a + 0.2158037573 * b) ** 3;
@@ -36,10 +36,14 @@ export function stableHash(text: string): number {
   return hash >>> 0;
 }
 
-const HUES = 24;
+export const HUES = 24;
+
+export function hueDegrees(step: number): number {
+  return step * (360 / HUES);
+}
 
 export function hueOf(text: string): number {
-  return (stableHash(text) % HUES) * (360 / HUES);
+  return hueDegrees(stableHash(text) % HUES);
 }
 
 export function css([r, g, b]: Rgb): string {
