@@ -2,7 +2,7 @@ import reactHooks from 'eslint-plugin-react-hooks';
 import tseslint from 'typescript-eslint';
 
 export default tseslint.config(
-  { ignores: ['dist', 'node_modules', 'bench/out'] },
+  { ignores: ['dist', 'node_modules'] },
   ...tseslint.configs.strict,
   {
     files: ['src/**/*.{ts,tsx}'],

@@ -115,3 +115,14 @@ export interface FunctionSpans {
 export function readSpansOfFunction(name: string, range: ResolvedRange, signal: AbortSignal): Promise<FunctionSpans> {
   return getJson(address('/api/v1/functions/spans', { function: name, start: Math.floor(range.fromMs / 1000), end: Math.ceil(range.toMs / 1000) }), signal);
 }
+
+export interface SourceExcerpt {
+  file: string;
+  /** Number of the first line given. */
+  first_line: number;
+  lines: string[];
+}
+
+export function readSource(file: string, line: number, signal: AbortSignal): Promise<SourceExcerpt> {
+  return getJson(address('/api/v1/source', { file, line, context: 20 }), signal);
+}

@@ -7,6 +7,7 @@ interface Props {
   rowHeight: number;
   label: string;
   role?: string;
+  className?: string;
   header?: ReactNode;
   /** Scrolled into view when it changes. */
   follow?: number;
@@ -16,7 +17,7 @@ interface Props {
 
 const SPARE = 6;
 
-export function VirtualRows({ count, rowHeight, label, role = 'list', header, follow, children, onKeyDown }: Props) {
+export function VirtualRows({ count, rowHeight, label, role = 'list', className = '', header, follow, children, onKeyDown }: Props) {
   const box = useRef<HTMLDivElement>(null);
   const { height } = useElementSize(box);
   const [top, setTop] = useState(0);
@@ -31,7 +32,7 @@ export function VirtualRows({ count, rowHeight, label, role = 'list', header, fo
   const rows: ReactNode[] = [];
   for (let row = first; row < last; row++) rows.push(children(row));
   return (
-    <div ref={box} className="virtual" role={role} aria-label={label} aria-rowcount={role === 'list' ? undefined : count} tabIndex={0} onScroll={(event) => setTop(event.currentTarget.scrollTop)} onKeyDown={onKeyDown}>
+    <div ref={box} className={`virtual ${className}`} role={role} aria-label={label} aria-rowcount={role === 'list' ? undefined : count} tabIndex={0} onScroll={(event) => setTop(event.currentTarget.scrollTop)} onKeyDown={onKeyDown}>
       {header}
       <div role="presentation" style={{ height: count * rowHeight, position: 'relative' }}>
         <div role="presentation" style={{ position: 'absolute', top: first * rowHeight, left: 0, right: 0 }}>

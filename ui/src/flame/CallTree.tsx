@@ -54,6 +54,7 @@ export function CallTree({ tree, search, selected, onSelect, onMenu }: Props) {
       count={rows.length}
       rowHeight={22}
       label="Call tree"
+      className="tree-columns"
       role="treegrid"
       follow={at}
       onKeyDown={(event) => {

@@ -19,6 +19,8 @@ import { FunctionTable } from './FunctionTable';
 import { CallTree } from './CallTree';
 import { clampWindow, type ValueWindow, wholeWindow, windowOf } from './geometry';
 import { search as searchTree } from './search';
+import { SandwichStage } from './SandwichStage';
+import { SourceLines } from './SourceLines';
 import { SpansOfFunction } from './SpansOfFunction';
 import { describeNode, neighbour, TreeMirror } from './TreeMirror';
 import { type Timeline } from './timeline';
@@ -59,6 +61,7 @@ export function FlameView({ bytes, unit, title, prefix = '', diffMode = 'share',
   const [halves, setHalves] = useState<{ callers: FlameTree; callees: FlameTree } | null>(null);
   const [menu, setMenu] = useState<{ x: number; y: number; title: string; items: MenuItem[] } | null>(null);
   const [spansOf, setSpansOf] = useState<string | null>(null);
+  const [source, setSource] = useState<{ file: string; line: number } | null>(null);
   const [hit, setHit] = useState(0);
   const searchField = useRef<HTMLInputElement>(null);
   const stage = useRef<HTMLDivElement>(null);
@@ -173,7 +176,7 @@ export function FlameView({ bytes, unit, title, prefix = '', diffMode = 'share',
         sandwich: (name) => change({ view: 'sandwich', functionName: name }),
         zoom: zoomTo,
         spansOf: setSpansOf,
-        sourceOf: null,
+        sourceOf: (file, line) => setSource({ file, line }),
       }),
     });
   const stepHit = (direction: 1 | -1) => {
@@ -279,6 +282,7 @@ export function FlameView({ bytes, unit, title, prefix = '', diffMode = 'share',
           tree={tree}
           weights={weights}
           search={search}
+          interval={loaded.exactness?.interval ?? 0}
           selected={state.functionName}
           onSelect={(name) => change({ functionName: name, selected: '' }, 'replace')}
           onOpen={(name) => change({ view: 'sandwich', functionName: name })}
@@ -317,6 +321,7 @@ export function FlameView({ bytes, unit, title, prefix = '', diffMode = 'share',
         </>
       )}
       {menu && <Menu {...menu} close={() => setMenu(null)} />}
+      {source && <SourceLines {...source} close={() => setSource(null)} />}
       {spansOf && <SpansOfFunction name={spansOf} close={() => setSpansOf(null)} />}
     </section>
   );
@@ -327,55 +332,4 @@ function timed<T>(name: string, work: () => T): T {
   const result = work();
   performance.measure(name, { start: began, end: performance.now() });
   return result;
-}
-
-interface SandwichProps {
-  functionName: string;
-  halves: { callers: FlameTree; callees: FlameTree } | null;
-  lookOf: (tree: FlameTree, growsUp: boolean, selected: number) => SceneLook;
-  tip: (tree: FlameTree) => (node: number) => React.ReactNode;
-  onName: (name: string) => void;
-  onMenu: (name: string, x: number, y: number) => void;
-  pick: () => void;
-}
-
-function SandwichStage({ functionName, halves, lookOf, tip, onName, onMenu, pick }: SandwichProps) {
-  if (!functionName) {
-    return (
-      <Empty title="Choose a function first">
-        <p>
-          Click a frame, or <button onClick={pick}>pick one from the table</button>.
-        </p>
-      </Empty>
-    );
-  }
-  if (!halves) return null;
-  return (
-    <>
-      <SandwichHalf label={`callers of ${functionName}`} tree={halves.callers} growsUp lookOf={lookOf} tip={tip} onName={onName} onMenu={onMenu} />
-      <SandwichHalf label={`callees of ${functionName}`} tree={halves.callees} growsUp={false} lookOf={lookOf} tip={tip} onName={onName} onMenu={onMenu} />
-    </>
-  );
-}
-
-function SandwichHalf({ label, tree, growsUp, lookOf, tip, onName, onMenu }: { label: string; tree: FlameTree; growsUp: boolean } & Pick<SandwichProps, 'lookOf' | 'tip' | 'onName' | 'onMenu'>) {
-  const look = useMemo(() => lookOf(tree, growsUp, -1), [tree, growsUp, lookOf]);
-  const [window, setWindow] = useState<{ tree: FlameTree; window: ValueWindow } | null>(null);
-  const shown = useMemo(() => (window?.tree === tree ? window.window : wholeWindow(tree)), [window, tree]);
-  return (
-    <div className="flame-half">
-      <h3 className="ellipsis">{label}</h3>
-      {tree.count > 0 && (
-        <FlameCanvas
-          look={look}
-          window={shown}
-          onWindow={(next) => setWindow({ tree, window: next })}
-          onNode={(node) => (node === 0 ? setWindow(null) : onName(tree.names[tree.name[node]!]!))}
-          onMenu={(node, x, y) => onMenu(tree.names[tree.name[node]!]!, x, y)}
-          tip={tip(tree)}
-          follow={-1}
-        />
-      )}
-    </div>
-  );
 }

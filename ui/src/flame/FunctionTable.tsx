@@ -2,6 +2,7 @@
 import { useMemo, useState } from 'react';
 import { VirtualRows } from '../app/VirtualRows';
 import { formatShare, formatSigned, formatValue } from '../format/units';
+import { beyondNoise } from './diff';
 import { type FunctionOrder, functionTable, orderFunctions } from './functions';
 import { type SearchResult } from './search';
 import { type FlameTree, type SideWeights } from './tree';
@@ -10,21 +11,26 @@ interface Props {
   tree: FlameTree;
   weights: SideWeights;
   search: SearchResult | null;
+  /** What one sample stands for; zero where the answer does not say. */
+  interval: number;
   selected: string;
   onSelect: (functionName: string) => void;
   onOpen: (functionName: string) => void;
   onMenu: (functionName: string, x: number, y: number) => void;
 }
 
-export function FunctionTable({ tree, weights, search, selected, onSelect, onOpen, onMenu }: Props) {
+export function FunctionTable({ tree, weights, search, interval, selected, onSelect, onOpen, onMenu }: Props) {
   const isDiff = tree.sides !== null;
   const [order, setOrder] = useState<FunctionOrder>(isDiff ? 'deltaSelf' : 'self');
   const [descending, setDescending] = useState(true);
   const table = useMemo(() => functionTable(tree, weights), [tree, weights]);
-  const rows = useMemo(
-    () => orderFunctions(table, tree.names, order, descending, search ? (name) => search.matched[name] === 1 : null),
-    [table, tree.names, order, descending, search],
-  );
+  const [onlyClear, setOnlyClear] = useState(false);
+  const rows = useMemo(() => {
+    const ordered = orderFunctions(table, tree.names, order, descending, search ? (name) => search.matched[name] === 1 : null);
+    return onlyClear && isDiff && interval > 0 ? ordered.filter((row) => beyondNoise(table.selfA[row]!, table.selfB[row]!, weights, interval)) : ordered;
+  }, [table, tree.names, order, descending, search, onlyClear, isDiff, interval, weights]);
+  const listed = rows.reduce((sum, row) => sum + table.deltaSelf[row]!, 0);
+  const rootChange = tree.sides ? (tree.sides.totalB[0] ?? 0) * weights.b - (tree.sides.totalA[0] ?? 0) * weights.a : 0;
   const whole = tree.total[0] || 1;
   const at = rows.findIndex((row) => tree.names[table.name[row]!] === selected);
   const head = (column: FunctionOrder, label: string, isNumber = true) => (
@@ -50,6 +56,17 @@ export function FunctionTable({ tree, weights, search, selected, onSelect, onOpe
     </span>
   );
   return (
+    <>
+    {isDiff && (
+      <div className="fn-sum">
+        <span>
+          All: <b>{formatSigned(rootChange, (magnitude) => formatValue(magnitude, tree.unit))}</b>; the self changes of the {rows.length.toLocaleString('en-US')} listed functions sum to <b>{formatSigned(listed, (magnitude) => formatValue(magnitude, tree.unit))}</b>
+        </span>
+        <label title={interval > 0 ? 'Hides changes under three standard deviations of counting noise' : 'This answer does not say what one sample stands for'}>
+          <input type="checkbox" disabled={interval <= 0} checked={onlyClear && interval > 0} onChange={(event) => setOnlyClear(event.target.checked)} /> only changes beyond sampling noise
+        </label>
+      </div>
+    )}
     <VirtualRows
       count={rows.length}
       rowHeight={22}
@@ -105,5 +122,6 @@ export function FunctionTable({ tree, weights, search, selected, onSelect, onOpe
         );
       }}
     </VirtualRows>
+    </>
   );
 }

@@ -58,3 +58,14 @@ export function describeChange(a: number, b: number, mode: DiffMode, unit: strin
   const suffix = mode === 'per-second' ? ' per second' : mode === 'per-request' ? ' per request' : '';
   return `${scaled(a)} → ${scaled(b)} (${formatSigned(b - a, scaled)}${suffix})`;
 }
+
+/**
+ * Could chance alone have made this change? Samples are counted as independent here, which flatters small changes: `explain`
+ * resamples whole requests and is the judge. This only hides what is noise even under that kind assumption.
+ */
+export function beyondNoise(a: number, b: number, weights: SideWeights, interval: number, sigmas = 3): boolean {
+  const samplesA = a / interval;
+  const samplesB = b / interval;
+  const spread = interval * Math.sqrt(samplesA * weights.a ** 2 + samplesB * weights.b ** 2);
+  return Math.abs(b * weights.b - a * weights.a) > sigmas * spread;
+}

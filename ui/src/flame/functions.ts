@@ -1,22 +1,15 @@
 // The top table: value per function. A recursive function counts once per stack, or its total would exceed the whole.
 import { type FlameTree } from './tree';
 
-export interface FunctionRow {
-  name: number;
-  self: number;
-  total: number;
-  /** Normalised difference, for a diff. */
-  deltaSelf: number;
-  deltaTotal: number;
-  onlyIn: 'a' | 'b' | null;
-}
-
 export interface FunctionTable {
   name: Uint32Array;
   self: Float64Array;
   total: Float64Array;
   deltaSelf: Float64Array;
   deltaTotal: Float64Array;
+  /** Raw self values of the two sides of a diff. */
+  selfA: Float64Array;
+  selfB: Float64Array;
 }
 
 /** One pass in preorder; `open[name]` is the end of the subtree in which the function already counts. */
@@ -26,12 +19,18 @@ export function functionTable(tree: FlameTree, weights = { a: 1, b: 1 }): Functi
   const total = new Float64Array(names);
   const deltaSelf = new Float64Array(names);
   const deltaTotal = new Float64Array(names);
+  const selfA = new Float64Array(names);
+  const selfB = new Float64Array(names);
   const open = new Int32Array(names);
   const { sides } = tree;
   for (let i = 1; i < tree.count; i++) {
     const name = tree.name[i]!;
     self[name]! += tree.self[i]!;
-    if (sides) deltaSelf[name]! += sides.selfB[i]! * weights.b - sides.selfA[i]! * weights.a;
+    if (sides) {
+      selfA[name]! += sides.selfA[i]!;
+      selfB[name]! += sides.selfB[i]!;
+      deltaSelf[name]! += sides.selfB[i]! * weights.b - sides.selfA[i]! * weights.a;
+    }
     if (i >= open[name]!) {
       open[name] = tree.subtreeEnd[i]!;
       total[name]! += tree.total[i]!;
@@ -41,7 +40,7 @@ export function functionTable(tree: FlameTree, weights = { a: 1, b: 1 }): Functi
   const present: number[] = [];
   for (let name = 0; name < names; name++) if (total[name]! > 0) present.push(name);
   const pick = (source: Float64Array) => Float64Array.from(present, (name) => source[name]!);
-  return { name: Uint32Array.from(present), self: pick(self), total: pick(total), deltaSelf: pick(deltaSelf), deltaTotal: pick(deltaTotal) };
+  return { name: Uint32Array.from(present), self: pick(self), total: pick(total), deltaSelf: pick(deltaSelf), deltaTotal: pick(deltaTotal), selfA: pick(selfA), selfB: pick(selfB) };
 }
 
 export type FunctionOrder = 'self' | 'total' | 'name' | 'deltaSelf' | 'deltaTotal';

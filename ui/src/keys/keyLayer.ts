@@ -22,7 +22,12 @@ function isTyping(target: EventTarget | null): boolean {
 }
 
 function onKeyDown(event: KeyboardEvent): void {
-  if (event.defaultPrevented || event.altKey || event.metaKey || isTyping(event.target)) return;
+  if (event.defaultPrevented || event.altKey || event.metaKey) return;
+  if (isTyping(event.target)) {
+    // Esc leaves a field, so that every other key works again without a mouse.
+    if (event.key === 'Escape') (event.target as HTMLElement).blur();
+    return;
+  }
   const name = (event.ctrlKey ? 'ctrl+' : '') + event.key;
   // A focused button or link keeps Enter and Space for itself.
   if ((event.key === 'Enter' || event.key === ' ') && event.target instanceof HTMLElement && event.target.closest('button, a, summary, [role="menuitem"]')) return;

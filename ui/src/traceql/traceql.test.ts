@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'vitest';
-import { countIn, formatBox, gridOfHistogram, gridOfSpans, parseBox } from '../heatmap/grid';
 import { completions, wantedAt } from './completion';
 import { durationLiteral, narrow } from './narrow';
 import { findSlip, isMetricsQuery, tokenize } from './tokens';
@@ -50,27 +49,5 @@ describe('narrowing', () => {
     expect(narrow('{} >> { name = "x" }', 'duration > 1s')).toBe('{} >> { name = "x" } | { duration > 1s }');
     expect(narrow('', 'duration > 1s')).toBe('{ duration > 1s }');
     expect([1.9e9, 214e6, 12e3].map(durationLiteral)).toEqual(['1.9s', '214ms', '12us']);
-  });
-});
-
-describe('heatmap', () => {
-  it('counts every span once, and the same in its box', () => {
-    const spans = Array.from({ length: 100 }, (_, i) => ({ traceId: '', spanId: '', service: '', name: '', startMs: i * 10, durationNs: 1e6 * (1 + i), failed: i === 3, attributes: [] }));
-    const grid = gridOfSpans(spans, 0, 1000, 20, 12);
-    expect(grid.total).toBe(100);
-    expect(grid.errors.reduce((sum, count) => sum + count, 0)).toBe(1);
-    expect(countIn(grid, { fromMs: 0, toMs: 1000, lowNs: 1, highNs: 1e12 })).toBe(100);
-    const box = { fromMs: 5, toMs: 10, lowNs: 100, highNs: 200 };
-    expect(parseBox(formatBox(box))).toEqual(box);
-    expect(parseBox('')).toBeNull();
-  });
-
-  it('reads buckets of powers of two, with gaps', () => {
-    const line = (seconds: number, values: number[]) => ({ labels: [{ key: '__bucket', value: { doubleValue: seconds } }], samples: values.map((value, i) => ({ timestampMs: String((i + 1) * 100), value })) });
-    const grid = gridOfHistogram([line(0.128, [1, 2]), line(1.024, [3, 0])], 0, 200, 2)!;
-    expect(grid.edges.length - 1).toBe(4);
-    expect(grid.total).toBe(6);
-    expect(grid.counts[0]).toBe(1);
-    expect(grid.counts[3 * 2]).toBe(3);
   });
 });

@@ -73,7 +73,7 @@ export const SpanRow = memo(function SpanRow({
         {trace.failed[span] === 1 && <span className="wf-error">✕ error</span>}
         {folded && hasChildren && <span className="muted">+{trace.subtreeEnd[span]! - span - 1}</span>}
       </div>
-      <div className="wf-track" role="gridcell" aria-label={`${formatDuration(trace.duration[span]!)}${facts?.cpu_ns ? `, ${formatDuration(facts.cpu_ns)} on CPU` : ''}`}>
+      <div className="wf-track" role="gridcell">
         {visible &&
           barParts(trace, span, facts, traceHasProfiles).map((part, index) => <span key={index} className={`wf-part ${part.kind}`} style={extent(part.from, part.to, window)} />)}
         {visible && critical?.map(([pieceFrom, pieceTo], index) => <span key={index} className="wf-critical" style={extent(pieceFrom, pieceTo, window)} />)}
@@ -83,6 +83,7 @@ export const SpanRow = memo(function SpanRow({
           ))}
         <span className="wf-time" style={timePlace(from, to, window)}>
           {formatDuration(trace.duration[span]!)}
+          {facts?.cpu_ns ? <span className="sr-only">, {formatDuration(facts.cpu_ns)} on CPU</span> : null}
           {samples > 0 && <span title={`${samples} samples`}> · {samples}∿</span>}
         </span>
       </div>

@@ -14,11 +14,17 @@ import { LedgerBar } from '../../waterfall/LedgerBar';
 import { type TraceModel } from '../../waterfall/traceModel';
 
 const SCOPES: readonly [Scope, string][] = [
-  ['span', 'this span'],
-  ['subtree', 'with its children'],
-  ['trace', 'whole trace'],
-  ['process', 'process at that time'],
+  ['span', 'span'],
+  ['subtree', '+ children'],
+  ['trace', 'trace'],
+  ['process', 'process'],
 ];
+const SCOPE_HINTS: Record<Scope, string> = {
+  span: 'Samples of this span alone',
+  subtree: 'Samples of this span and all below it',
+  trace: 'Samples of the whole trace',
+  process: 'All samples of the process while the span ran',
+};
 const TYPES = ['cpu', 'wall', 'off_cpu', 'alloc_space', 'mutex', 'block'];
 
 interface Props {
@@ -75,7 +81,7 @@ export function SpanCode({ trace, traceId, span: chosen, facts, onEvidence }: Pr
         </b>
         <span className="buttons" role="group" aria-label="Samples of">
           {SCOPES.map(([name, label]) => (
-            <button key={name} aria-pressed={!merged && scope === name} onClick={() => (setScope(name), merged && setMerged(null))}>
+            <button key={name} aria-pressed={!merged && scope === name} title={SCOPE_HINTS[name]} onClick={() => (setScope(name), merged && setMerged(null))}>
               {label}
             </button>
           ))}
