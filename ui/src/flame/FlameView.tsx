@@ -17,7 +17,7 @@ import { frameMenu } from './frameMenu';
 import { FrameTip } from './FrameTip';
 import { FunctionTable } from './FunctionTable';
 import { CallTree } from './CallTree';
-import { clampWindow, type ValueWindow, wholeWindow, windowOf } from './geometry';
+import { windowOf } from './geometry';
 import { search as searchTree } from './search';
 import { SandwichStage } from './SandwichStage';
 import { SourceLines } from './SourceLines';
@@ -28,6 +28,7 @@ import { describeTransform, type Transform } from './transforms';
 import { findByPath, type FlameTree, stackOf } from './tree';
 import { FLAME_VIEWS, type FlameViewName, useFlameState } from './useFlameState';
 import { useFlameTree } from './useFlameTree';
+import { useFlameWindow } from './useFlameWindow';
 
 export interface FlameViewProps {
   bytes: ArrayBuffer;
@@ -131,36 +132,12 @@ export function FlameView({ bytes, unit, title, prefix = '', diffMode = 'share',
   const selectedName = useMemo(() => (tree && state.functionName ? tree.names.indexOf(state.functionName) : -1), [tree, state.functionName]);
   const look = useMemo<SceneLook | null>(() => base && { ...base, search, selectedNode, selectedName }, [base, search, selectedNode, selectedName]);
 
-  // The window: a node's extent, a free range, or the whole. Free moves stay local until they rest.
-  const urlWindow = useMemo<ValueWindow | null>(() => {
-    if (!tree || tree.count === 0) return null;
-    const whole = wholeWindow(tree);
-    if (state.window) {
-      const [from, to] = state.window.split('-').map(Number);
-      if (from! < to!) return clampWindow(tree, { from: whole.from + from! * (whole.to - whole.from), to: whole.from + to! * (whole.to - whole.from) });
-    }
-    const node = state.zoom && !isTimeline ? findByPath(tree, parseInt(state.zoom, 16)) : -1;
-    return node > 0 ? windowOf(tree, node) : whole;
-  }, [tree, state.window, state.zoom, isTimeline]);
-  const [moved, setMoved] = useState<{ tree: FlameTree; window: ValueWindow } | null>(null);
-  useEffect(() => setMoved(null), [urlWindow]);
-  const shownWindow = moved && moved.tree === tree ? moved.window : urlWindow;
-  useEffect(() => {
-    if (!moved || !tree) return;
-    const timer = setTimeout(() => {
-      const whole = wholeWindow(tree);
-      const share = (value: number) => ((value - whole.from) / (whole.to - whole.from)).toPrecision(9).replace(/0+$/, '').replace(/e-\d+$/, '0');
-      const isWhole = moved.window.to - moved.window.from >= (whole.to - whole.from) * 0.999999;
-      change({ window: isWhole ? '' : `${share(moved.window.from)}-${share(moved.window.to)}`, zoom: '' }, 'replace');
-    }, 350);
-    return () => clearTimeout(timer);
-  }, [moved, tree, change]);
-  const onWindow = useCallback((window: ValueWindow) => tree && setMoved({ tree, window }), [tree]);
+  const { shown: shownWindow, move: onWindow } = useFlameWindow(tree, state, change, isTimeline);
 
   const hashOf = (node: number) => tree!.pathHash[node]!.toString(16);
   const zoomTo = (node: number) => {
     if (!tree) return;
-    if (isTimeline) setMoved({ tree, window: windowOf(tree, node) });
+    if (isTimeline) onWindow(windowOf(tree, node));
     else change({ zoom: node > 0 ? hashOf(node) : '', window: '', selected: hashOf(node), functionName: node > 0 ? tree.names[tree.name[node]!]! : '' });
   };
   const selectNode = (node: number) => tree && !isTimeline && change({ selected: hashOf(node), functionName: tree.names[tree.name[node]!]! }, 'replace');

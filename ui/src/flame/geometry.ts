@@ -66,3 +66,13 @@ export function clampWindow(tree: FlameTree, window: ValueWindow): ValueWindow {
 export function zoomAt(tree: FlameTree, window: ValueWindow, value: number, factor: number): ValueWindow {
   return clampWindow(tree, { from: value - (value - window.from) * factor, to: value + (window.to - value) * factor });
 }
+
+/** Shares of the whole, `0.1-0.25`; empty for the whole itself. */
+export function windowText(tree: FlameTree, window: ValueWindow): string {
+  const whole = wholeWindow(tree);
+  const width = whole.to - whole.from;
+  if (window.to - window.from >= width * 0.999999) return '';
+  // Fixed notation: an exponent would bring a second minus sign.
+  const share = (value: number) => ((value - whole.from) / width).toFixed(12).replace(/\.?0+$/, '');
+  return `${share(window.from)}-${share(window.to)}`;
+}

@@ -131,11 +131,11 @@ function paintDetails(scene: FlameScene, surface: Surface, from: number, to: num
   }
 }
 
-/** The whole name, or its last part, or as much of that as fits. */
+/** The whole name, or its last part, or as much of that as fits; two letters of a name tell nothing, so they are left out. */
 export function fitLabel(mark: string, name: string, room: number): string {
   if (room < 2) return '';
   if (mark.length + name.length <= room) return mark + name;
   const label = mark + shortName(name);
   if (label.length <= room) return label;
-  return room >= 4 ? `${label.slice(0, room - 1)}…` : label.slice(0, room);
+  return room >= mark.length + 4 ? `${label.slice(0, room - 1)}…` : mark.trim().length <= room ? mark.trim() : '';
 }

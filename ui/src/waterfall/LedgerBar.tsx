@@ -1,4 +1,5 @@
 // Where the time went, in one strip that always sums to the whole.
+import './ledger.css';
 import { type Ledger } from '../api/cohort';
 import { formatDuration, formatShare } from '../format/units';
 

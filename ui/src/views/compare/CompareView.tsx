@@ -15,6 +15,7 @@ import { useKeys } from '../../keys/keyLayer';
 import { RELATIVE_RANGES } from '../../location/timeRange';
 import { changeParams, usePageLocation, useParam } from '../../location/urlState';
 import { useTimeRange } from '../../location/useTimeRange';
+import { ComparePresets } from './ComparePresets';
 import { profileSelector, rangeOfSide, type Side } from './sides';
 
 const MODES: readonly [DiffMode, string][] = [
@@ -133,6 +134,8 @@ export default function CompareView() {
         <button onClick={swap} title="S">
           Swap
         </button>
+        <span className="grow" />
+        <ComparePresets service={service} range={resolved} />
       </div>
       <div className="bar">
         <SideEditor name="a" title="A, before" side={sides.a} shown={rangeA} isSpans={isSpans} />

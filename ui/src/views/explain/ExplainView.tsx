@@ -1,6 +1,5 @@
 // The ranked causes with their evidence, told top to bottom so that it can be pasted into a ticket.
 import './explain.css';
-import '../../waterfall/waterfall.css';
 import { type Cause, explain, type Explanation, ledgerOf } from '../../api/cohort';
 import { useAnswer } from '../../api/useAnswer';
 import { CopyButton } from '../../app/CopyButton';

@@ -72,7 +72,7 @@ export default function TracesView() {
   return (
     <>
       <div className="bar">
-        <QueryEditor value={query} range={resolved} error={error} onRun={(next) => changeParams({ q: next, box: null, pick: null, cmp: null })} />
+        <QueryEditor value={query} range={resolved} error={error} onRun={(next) => (/^[0-9a-f]{16,32}$/i.test(next) ? openView(['trace', next.toLowerCase()]) : changeParams({ q: next, box: null, pick: null, cmp: null }))} />
       </div>
       <div className="view-body flush">
         {isMetrics ? (
