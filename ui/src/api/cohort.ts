@@ -1,7 +1,7 @@
 // The join: a set of spans gives its code, and `explain` names the causes.
-import { type ResolvedRange } from '../location/timeRange';
-import { type Exactness } from './evidence';
-import { type Scope } from './profiles';
+import type { ResolvedRange } from '../location/timeRange';
+import type { Exactness } from './evidence';
+import type { Scope } from './profiles';
 import { address, postBytes, postJson } from './request';
 
 export interface CohortQuestion {

@@ -1,5 +1,5 @@
 // Names people use for Pyroscope's five-part type ids.
-import { type ProfileType } from './profiles';
+import type { ProfileType } from './profiles';
 
 export const CPU_TYPE = 'process_cpu:cpu:nanoseconds:cpu:nanoseconds';
 

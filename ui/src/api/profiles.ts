@@ -1,5 +1,5 @@
 // Pyroscope's querier and Hotspan's own profile endpoints. Flame graphs come back as bytes: the flame worker decodes them.
-import { type ResolvedRange } from '../location/timeRange';
+import type { ResolvedRange } from '../location/timeRange';
 import { address, getBytes, getJson, postBytes, postJson } from './request';
 
 const querier = (method: string) => address(`/querier.v1.QuerierService/${method}`);

@@ -1,4 +1,4 @@
-import { type ResolvedRange } from '../location/timeRange';
+import type { ResolvedRange } from '../location/timeRange';
 import { address, getJson } from './request';
 
 export interface OperationFacts {

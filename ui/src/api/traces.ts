@@ -1,6 +1,6 @@
 // Tempo's API as the page uses it.
 import { nanosTextToMillis } from '../format/clock';
-import { type ResolvedRange } from '../location/timeRange';
+import type { ResolvedRange } from '../location/timeRange';
 import { address, getJson } from './request';
 
 export interface AnyValue {

@@ -1,6 +1,6 @@
 // On every answer: what stands behind it. A click on a number says where it comes from.
 import { useState } from 'react';
-import { type Exactness } from '../api/evidence';
+import type { Exactness } from '../api/evidence';
 import { formatCount, formatShare } from '../format/units';
 
 interface Fact {

@@ -1,7 +1,7 @@
 // What stands where an answer is not (yet): progress with cancel, a failure that says what now, an endpoint this server lacks.
 import { type ReactNode, useEffect, useState } from 'react';
-import { type ApiError } from '../api/request';
-import { type Answer } from '../api/useAnswer';
+import type { ApiError } from '../api/request';
+import type { Answer } from '../api/useAnswer';
 import { CopyButton } from './CopyButton';
 
 /** Nothing under 200 ms: a flash of progress is noise. */

@@ -2,7 +2,7 @@
 import { useEffect, useMemo, useState } from 'react';
 import { VirtualRows } from '../app/VirtualRows';
 import { formatShare, formatValue } from '../format/units';
-import { type SearchResult } from './search';
+import type { SearchResult } from './search';
 import { type FlameTree, stackOf } from './tree';
 
 interface Props {

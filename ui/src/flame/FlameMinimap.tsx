@@ -1,7 +1,7 @@
 // The whole graph in a strip: shows where the window is; dragging selects another.
 import { useEffect, useRef, useState } from 'react';
 import { useElementSize } from '../app/useElementSize';
-import { type SceneLook } from './FlameCanvas';
+import type { SceneLook } from './FlameCanvas';
 import { clampWindow, type ValueWindow, wholeWindow } from './geometry';
 import { paintFlame } from './raster';
 import { levelCount } from './tree';

@@ -1,10 +1,10 @@
-import { type RefObject } from 'react';
+import type { RefObject } from 'react';
 import { formatCount, formatShare, formatValue } from '../format/units';
 import { cssOfPixel, diffColour, KIND_LABELS, kindColour } from './colours';
-import { type FrameKind } from './frameNames';
+import type { FrameKind } from './frameNames';
 import { parseSearch, type SearchResult } from './search';
-import { type Theme } from '../theme/theme';
-import { type FlameTree } from './tree';
+import type { Theme } from '../theme/theme';
+import type { FlameTree } from './tree';
 import { FLAME_VIEWS, type FlameState, type FlameViewName } from './useFlameState';
 
 const VIEW_LABELS: Record<FlameViewName, string> = { flame: 'Flame', icicle: 'Icicle', 'left-heavy': 'Left-heavy', timeline: 'Timeline', sandwich: 'Sandwich', tree: 'Tree', table: 'Table' };

@@ -7,12 +7,12 @@ import { type KeyBinding, useKeys } from '../keys/keyLayer';
 import { formatValue } from '../format/units';
 import { useTheme } from '../theme/theme';
 import { diffColours, flamePalette, nameColours } from './colours';
-import { type DiffMode, type SideSizes, weightsFor } from './diff';
+import { describeChange, type DiffMode, type SideSizes, weightsFor } from './diff';
 import { download, toCollapsed, toSpeedscope, toSvg } from './exports';
 import { FlameCanvas, type SceneLook } from './FlameCanvas';
 import { FlameMinimap } from './FlameMinimap';
 import { FlameLegend, FlameToolbar } from './FlameToolbar';
-import { type LoadedFlame } from './flameWorker';
+import type { LoadedFlame } from './flameWorker';
 import { frameMenu } from './frameMenu';
 import { FrameTip } from './FrameTip';
 import { FunctionTable } from './FunctionTable';
@@ -23,7 +23,7 @@ import { SandwichStage } from './SandwichStage';
 import { SourceLines } from './SourceLines';
 import { SpansOfFunction } from './SpansOfFunction';
 import { describeNode, neighbour, TreeMirror } from './TreeMirror';
-import { type Timeline } from './timeline';
+import type { Timeline } from './timeline';
 import { describeTransform, type Transform } from './transforms';
 import { findByPath, type FlameTree, stackOf } from './tree';
 import { FLAME_VIEWS, type FlameViewName, useFlameState } from './useFlameState';
@@ -224,7 +224,7 @@ export function FlameView({ bytes, unit, title, prefix = '', diffMode = 'share',
       <FlameToolbar state={state} change={change} tree={tree} search={search} hit={hit} stepHit={stepHit} searchField={searchField} hasTimeline={loadTimeline !== undefined} openMore={openMore} />
       <div className="flame-crumbs">
         <button onClick={() => change({ transforms: NO_TRANSFORMS, zoom: '', window: '' })} title="All frames, no transforms">
-          all {formatValue(tree.total[0]!, tree.unit)}
+          all {tree.sides ? describeChange(tree.sides.totalA[0]! * weights.a, tree.sides.totalB[0]! * weights.b, diffMode, tree.unit, sizes) : formatValue(tree.total[0]!, tree.unit)}
         </button>
         {state.transforms.map((transform, index) => (
           <span key={index}>
@@ -260,6 +260,8 @@ export function FlameView({ bytes, unit, title, prefix = '', diffMode = 'share',
           weights={weights}
           search={search}
           interval={loaded.exactness?.interval ?? 0}
+          mode={diffMode}
+          sizes={sizes}
           selected={state.functionName}
           onSelect={(name) => change({ functionName: name, selected: '' }, 'replace')}
           onOpen={(name) => change({ view: 'sandwich', functionName: name })}

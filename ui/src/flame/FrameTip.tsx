@@ -1,6 +1,6 @@
 import { formatShare, formatValue } from '../format/units';
 import { describeChange, type DiffMode, type SideSizes } from './diff';
-import { type FlameTree, type SideWeights } from './tree';
+import type { FlameTree, SideWeights } from './tree';
 
 interface Props {
   tree: FlameTree;

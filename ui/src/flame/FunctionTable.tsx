@@ -1,11 +1,11 @@
 // The top table, linked with the graph: a click selects the function everywhere, Enter opens its sandwich.
 import { useMemo, useState } from 'react';
 import { VirtualRows } from '../app/VirtualRows';
-import { formatShare, formatSigned, formatValue } from '../format/units';
-import { beyondNoise } from './diff';
+import { formatShare, formatValue } from '../format/units';
+import { beyondNoise, type DiffMode, formatCompared, formatDelta, type SideSizes } from './diff';
 import { type FunctionOrder, functionTable, orderFunctions } from './functions';
-import { type SearchResult } from './search';
-import { type FlameTree, type SideWeights } from './tree';
+import type { SearchResult } from './search';
+import type { FlameTree, SideWeights } from './tree';
 
 interface Props {
   tree: FlameTree;
@@ -14,12 +14,14 @@ interface Props {
   /** What one sample stands for; zero where the answer does not say. */
   interval: number;
   selected: string;
+  mode: DiffMode;
+  sizes: SideSizes;
   onSelect: (functionName: string) => void;
   onOpen: (functionName: string) => void;
   onMenu: (functionName: string, x: number, y: number) => void;
 }
 
-export function FunctionTable({ tree, weights, search, interval, selected, onSelect, onOpen, onMenu }: Props) {
+export function FunctionTable({ tree, weights, search, interval, selected, mode, sizes, onSelect, onOpen, onMenu }: Props) {
   const isDiff = tree.sides !== null;
   const [order, setOrder] = useState<FunctionOrder>(isDiff ? 'deltaSelf' : 'self');
   const [descending, setDescending] = useState(true);
@@ -50,9 +52,14 @@ export function FunctionTable({ tree, weights, search, interval, selected, onSel
       <span title={`${formatShare(value / whole)} of all`}>{formatValue(value, tree.unit)}</span>
     </span>
   );
+  const side = (value: number) => (
+    <span className="number" role="cell">
+      {value === 0 ? <span className="muted">–</span> : formatCompared(value, mode, tree.unit, sizes)}
+    </span>
+  );
   const delta = (value: number) => (
     <span className={`number ${value > 0 ? 'more' : value < 0 ? 'less' : 'muted'}`} role="cell">
-      {formatSigned(value, (magnitude) => formatValue(magnitude, tree.unit))}
+      {formatDelta(value, mode, tree.unit, sizes)}
     </span>
   );
   return (
@@ -60,7 +67,7 @@ export function FunctionTable({ tree, weights, search, interval, selected, onSel
     {isDiff && (
       <div className="fn-sum">
         <span>
-          All: <b>{formatSigned(rootChange, (magnitude) => formatValue(magnitude, tree.unit))}</b>; the self changes of the {rows.length.toLocaleString('en-US')} listed functions sum to <b>{formatSigned(listed, (magnitude) => formatValue(magnitude, tree.unit))}</b>
+          All: <b>{formatDelta(rootChange, mode, tree.unit, sizes)}</b>; the self changes of the {rows.length.toLocaleString('en-US')} listed functions sum to <b>{formatDelta(listed, mode, tree.unit, sizes)}</b>
         </span>
         <label title={interval > 0 ? 'Hides changes under three standard deviations of counting noise' : 'This answer does not say what one sample stands for'}>
           <input type="checkbox" disabled={interval <= 0} checked={onlyClear && interval > 0} onChange={(event) => setOnlyClear(event.target.checked)} /> only changes beyond sampling noise
@@ -86,8 +93,8 @@ export function FunctionTable({ tree, weights, search, interval, selected, onSel
       header={
         <div className={`fn-head${isDiff ? ' diff' : ''}`} role="row">
           {head('name', 'Function', false)}
-          {head('self', isDiff ? 'Self (both)' : 'Self')}
-          {head('total', isDiff ? 'Total (both)' : 'Total')}
+          {isDiff ? head('selfA', 'Self A') : head('self', 'Self')}
+          {isDiff ? head('selfB', 'Self B') : head('total', 'Total')}
           {isDiff && head('deltaSelf', 'Change self')}
           {isDiff && head('deltaTotal', 'Change total')}
         </div>
@@ -114,8 +121,8 @@ export function FunctionTable({ tree, weights, search, interval, selected, onSel
             <span className="mono" role="cell" title={`${name}${facts?.file ? `\n${facts.file}:${facts.line ?? ''}` : ''}`}>
               {name} {facts?.file && <span className="muted">{`${facts.file.split('/').pop()}${facts.line ? `:${facts.line}` : ''}`}</span>}
             </span>
-            {cell(table.self[row]!)}
-            {cell(table.total[row]!)}
+            {isDiff ? side(table.selfA[row]! * weights.a) : cell(table.self[row]!)}
+            {isDiff ? side(table.selfB[row]! * weights.b) : cell(table.total[row]!)}
             {isDiff && delta(table.deltaSelf[row]!)}
             {isDiff && delta(table.deltaTotal[row]!)}
           </div>

@@ -3,7 +3,7 @@ import { useMemo, useState } from 'react';
 import { Empty } from '../app/Waiting';
 import { FlameCanvas, type SceneLook } from './FlameCanvas';
 import { type ValueWindow, wholeWindow } from './geometry';
-import { type FlameTree } from './tree';
+import type { FlameTree } from './tree';
 
 interface SandwichProps {
   functionName: string;

@@ -1,9 +1,9 @@
 // Colours as 32-bit pixels (little-endian ABGR, as ImageData wants them), for both themes.
 import { hueDegrees, HUES, oklchToRgb, type Rgb } from '../theme/evenPalette';
-import { type Theme } from '../theme/theme';
+import type { Theme } from '../theme/theme';
 import { nodeChange } from './diff';
 import { FRAME_KINDS, type FrameKind } from './frameNames';
-import { type FlameTree, type SideWeights } from './tree';
+import type { FlameTree, SideWeights } from './tree';
 
 export type ColourBy = 'package' | 'kind' | 'diff';
 

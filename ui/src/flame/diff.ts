@@ -1,6 +1,6 @@
 // Ways of comparing two sides. Each is a pair of weights (see SideWeights), so layout, colours and table agree by construction.
 import { formatSigned, formatShare, formatValue } from '../format/units';
-import { type FlameTree, type SideWeights } from './tree';
+import type { FlameTree, SideWeights } from './tree';
 
 export type DiffMode = 'share' | 'absolute' | 'per-second' | 'per-request';
 
@@ -47,16 +47,30 @@ export function changeMark(change: number): string {
   return '';
 }
 
-export function describeChange(a: number, b: number, mode: DiffMode, unit: string, sizes: SideSizes): string {
-  if (mode === 'share') {
-    const shareA = sizes.ticksA ? a / sizes.ticksA : 0;
-    const shareB = sizes.ticksA ? b / sizes.ticksA : 0;
-    return `${formatShare(shareA)} → ${formatShare(shareB)} (${formatSigned((shareB - shareA) * 100, (points) => `${points.toFixed(2)} points`)})`;
+/** A value in units of side A, said the way the comparison counts. */
+export function formatCompared(value: number, mode: DiffMode, unit: string, sizes: SideSizes): string {
+  switch (mode) {
+    case 'share':
+      return formatShare(sizes.ticksA ? value / sizes.ticksA : 0);
+    case 'per-second':
+      return `${formatValue(value / (sizes.secondsA || 1), unit)}/s`;
+    case 'per-request':
+      return formatValue(value / (sizes.requestsA || 1), unit);
+    case 'absolute':
+      return formatValue(value, unit);
   }
-  const per = mode === 'per-second' ? sizes.secondsA : mode === 'per-request' ? sizes.requestsA : 1;
-  const scaled = (value: number) => formatValue(value / (per || 1), unit);
-  const suffix = mode === 'per-second' ? ' per second' : mode === 'per-request' ? ' per request' : '';
-  return `${scaled(a)} → ${scaled(b)} (${formatSigned(b - a, scaled)}${suffix})`;
+}
+
+/** With its sign; what rounding alone made is nothing. */
+export function formatDelta(delta: number, mode: DiffMode, unit: string, sizes: SideSizes): string {
+  const noticeable = Math.abs(delta) > Math.max(sizes.ticksA, sizes.ticksB) * 1e-9 ? delta : 0;
+  if (mode === 'share') return formatSigned((noticeable / (sizes.ticksA || 1)) * 100, (points) => `${points.toFixed(2)} points`);
+  return formatSigned(noticeable, (magnitude) => formatCompared(magnitude, mode, unit, sizes));
+}
+
+export function describeChange(a: number, b: number, mode: DiffMode, unit: string, sizes: SideSizes): string {
+  const per = mode === 'per-request' ? ' per request' : '';
+  return `${formatCompared(a, mode, unit, sizes)} → ${formatCompared(b, mode, unit, sizes)} (${formatDelta(b - a, mode, unit, sizes)}${per})`;
 }
 
 /**

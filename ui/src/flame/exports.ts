@@ -1,7 +1,7 @@
 // What is on the screen, as files: collapsed stacks, speedscope, SVG. (PNG comes from the canvas, pprof from the server.)
 import { cssOfPixel } from './colours';
-import { type SceneLook } from './FlameCanvas';
-import { type ValueWindow } from './geometry';
+import type { SceneLook } from './FlameCanvas';
+import type { ValueWindow } from './geometry';
 import { fitLabel } from './raster';
 import { type FlameTree, levelCount, stackOf } from './tree';
 

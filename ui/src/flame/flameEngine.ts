@@ -1,8 +1,8 @@
 // The page's side of the flame worker: questions in, promises out.
-import { type FlameReply, type FlameRequest, type LoadedFlame } from './flameWorker';
-import { type Timeline } from './timeline';
-import { type Transform } from './transforms';
-import { type ChildOrder, type FlameTree, type SideWeights } from './tree';
+import type { FlameReply, FlameRequest, LoadedFlame } from './flameWorker';
+import type { Timeline } from './timeline';
+import type { Transform } from './transforms';
+import type { ChildOrder, FlameTree, SideWeights } from './tree';
 
 function startWorker(): Worker {
   return new Worker(new URL('./flameWorker.ts', import.meta.url), { type: 'module' });

@@ -1,5 +1,5 @@
 // Decoding, transforms and layout of flame graphs, off the main thread.
-import { type Exactness } from '../api/evidence';
+import type { Exactness } from '../api/evidence';
 import { decodeFlamebearer, type RawAnswer } from './flamebearer';
 import { sandwich } from './sandwich';
 import { type TimedSample, timeline, type Timeline } from './timeline';

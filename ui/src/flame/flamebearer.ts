@@ -1,7 +1,7 @@
 // Flamebearer, as Pyroscope and Hotspan answer it: levels of bars, each `offset, total, self, name`, the offset counted from
 // the end of the bar before; a diff doubles the first three. 64-bit integers may come as strings.
-import { type Exactness } from '../api/evidence';
-import { type FrameFacts, type LooseNodes } from './tree';
+import type { Exactness } from '../api/evidence';
+import type { FrameFacts, LooseNodes } from './tree';
 
 type Cell = number | string;
 type Level = readonly Cell[] | { values?: readonly Cell[] };

@@ -1,8 +1,8 @@
 // What can be done with a frame: the same list for the right mouse button, for `m`, and for rows of the tables.
 import { copyText } from '../app/CopyButton';
-import { type MenuItem } from '../app/Menu';
+import type { MenuItem } from '../app/Menu';
 import { packageOf } from './frameNames';
-import { type Transform } from './transforms';
+import type { Transform } from './transforms';
 import { type FlameTree, stackOf } from './tree';
 
 interface Actions {

@@ -1,5 +1,5 @@
 // What a frame's name tells: the package it belongs to, and whether it is the runtime's or the kernel's rather than someone's code.
-import { type FrameFacts } from './tree';
+import type { FrameFacts } from './tree';
 
 export const FRAME_KINDS = ['code', 'library', 'runtime', 'kernel', 'wait', 'span', 'other'] as const;
 export type FrameKind = (typeof FRAME_KINDS)[number];

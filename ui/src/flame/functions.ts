@@ -1,5 +1,5 @@
 // The top table: value per function. A recursive function counts once per stack, or its total would exceed the whole.
-import { type FlameTree } from './tree';
+import type { FlameTree } from './tree';
 
 export interface FunctionTable {
   name: Uint32Array;
@@ -43,7 +43,7 @@ export function functionTable(tree: FlameTree, weights = { a: 1, b: 1 }): Functi
   return { name: Uint32Array.from(present), self: pick(self), total: pick(total), deltaSelf: pick(deltaSelf), deltaTotal: pick(deltaTotal), selfA: pick(selfA), selfB: pick(selfB) };
 }
 
-export type FunctionOrder = 'self' | 'total' | 'name' | 'deltaSelf' | 'deltaTotal';
+export type FunctionOrder = 'self' | 'total' | 'name' | 'deltaSelf' | 'deltaTotal' | 'selfA' | 'selfB';
 
 /** Row numbers of the table in the wanted order; `keep` filters by name, as the search does. */
 export function orderFunctions(table: FunctionTable, names: readonly string[], order: FunctionOrder, descending: boolean, keep: ((name: number) => boolean) | null): Int32Array {

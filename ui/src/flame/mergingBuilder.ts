@@ -1,5 +1,5 @@
 // Builds a tree out of stacks: equal frames under equal parents become one node.
-import { type FrameFacts, type LooseNodes } from './tree';
+import type { FrameFacts, LooseNodes } from './tree';
 
 /** A power of two, so that a mask can wrap around, and at most half full, so that a probe always meets a free slot. */
 function slotsFor(capacity: number): number {

@@ -1,11 +1,11 @@
 // Paints a flame graph into a pixel buffer. Cost follows pixels, never nodes: each level is one row of pixels, found by
 // searching and skipping, then copied down the row's height. A million nodes draw as fast as ten thousand.
 import { changeMark, nodeChange } from './diff';
-import { type FlamePalette } from './colours';
+import type { FlamePalette } from './colours';
 import { shortName } from './frameNames';
 import { firstEndingAfter, firstStartingFrom, type ValueWindow } from './geometry';
 import { blendText, type GlyphSheet } from './glyphs';
-import { type SearchResult } from './search';
+import type { SearchResult } from './search';
 import { type FlameTree, levelCount, type SideWeights } from './tree';
 
 export interface FlameScene {

@@ -1,9 +1,9 @@
 // Feeds answers to the worker and brings arranged trees back. Stale replies (the person moved on) are dropped.
 import { useEffect, useRef, useState } from 'react';
 import { FlameEngine } from './flameEngine';
-import { type LoadedFlame } from './flameWorker';
-import { type Transform } from './transforms';
-import { type ChildOrder, type FlameTree, type SideWeights } from './tree';
+import type { LoadedFlame } from './flameWorker';
+import type { Transform } from './transforms';
+import type { ChildOrder, FlameTree, SideWeights } from './tree';
 
 export interface FlameTrees {
   loaded: LoadedFlame | null;

@@ -3,7 +3,7 @@
 import { useCallback, useEffect, useMemo, useState } from 'react';
 import { clampWindow, type ValueWindow, wholeWindow, windowOf, windowText } from './geometry';
 import { findByPath, type FlameTree } from './tree';
-import { type FlameState } from './useFlameState';
+import type { FlameState } from './useFlameState';
 
 const REST_MS = 350;
 

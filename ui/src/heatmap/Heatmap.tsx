@@ -5,7 +5,7 @@ import { clockTime, dateAndTime } from '../format/clock';
 import { formatCount, formatDuration } from '../format/units';
 import { css, oklchToRgb } from '../theme/evenPalette';
 import { type Theme, useTheme } from '../theme/theme';
-import { type HeatBox, type HeatGrid } from './grid';
+import type { HeatBox, HeatGrid } from './grid';
 
 const HEIGHT = 190;
 const PLOT = { left: 56, right: 8, top: 6, bottom: 20 };

@@ -1,10 +1,10 @@
 // The question bar: a plain text area with a coloured copy behind it, completion, and the fault marked at its character.
 import './editor.css';
 import { useEffect, useId, useLayoutEffect, useMemo, useRef, useState } from 'react';
-import { type ApiError } from '../api/request';
+import type { ApiError } from '../api/request';
 import { readTags, readTagValues } from '../api/traces';
 import { useAnswer } from '../api/useAnswer';
-import { type ResolvedRange } from '../location/timeRange';
+import type { ResolvedRange } from '../location/timeRange';
 import { completions, wantedAt } from './completion';
 import { findSlip, tokenize } from './tokens';
 

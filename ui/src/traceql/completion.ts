@@ -1,5 +1,5 @@
 // What could come next at the caret.
-import { type TagScope } from '../api/traces';
+import type { TagScope } from '../api/traces';
 import { CONSTANTS, FUNCTIONS, INTRINSICS, SCOPES, tokenize } from './tokens';
 
 export type Wanted = { what: 'attribute'; prefix: string; from: number } | { what: 'function'; prefix: string; from: number } | { what: 'value'; prefix: string; from: number; attribute: string } | { what: 'nothing' };

@@ -1,6 +1,6 @@
 // Where the time went, in one strip that always sums to the whole.
 import './ledger.css';
-import { type Ledger } from '../api/cohort';
+import type { Ledger } from '../api/cohort';
 import { formatDuration, formatShare } from '../format/units';
 
 const WORDS: Record<string, [label: string, colour: string]> = {

@@ -1,7 +1,7 @@
 // The waterfall: only visible rows exist, so a hundred thousand spans scroll like a hundred.
 import './waterfall.css';
 import { type ReactNode, useCallback, useEffect, useMemo, useRef, useState } from 'react';
-import { type SpanProfileFacts } from '../api/profiles';
+import type { SpanProfileFacts } from '../api/profiles';
 import { useElementSize } from '../app/useElementSize';
 import { formatDuration } from '../format/units';
 import { useKeys } from '../keys/keyLayer';
@@ -12,7 +12,7 @@ import { groupSiblings, visibleRows } from './rows';
 import { SpanDrawer } from './SpanDrawer';
 import { filterSpans } from './spanFilter';
 import { clampTime, timeTicks, type TimeWindow } from './TimeWindow';
-import { type TraceModel } from './traceModel';
+import type { TraceModel } from './traceModel';
 import { WaterfallMinimap } from './WaterfallMinimap';
 import { GroupRow, SpanRow } from './WaterfallRow';
 

@@ -4,7 +4,7 @@ import { useElementSize } from '../app/useElementSize';
 import { serviceColour } from '../theme/evenPalette';
 import { useTheme } from '../theme/theme';
 import { clampTime, type TimeWindow } from './TimeWindow';
-import { type TraceModel } from './traceModel';
+import type { TraceModel } from './traceModel';
 
 const HEIGHT = 44;
 

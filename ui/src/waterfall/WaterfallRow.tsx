@@ -1,10 +1,10 @@
 import { memo } from 'react';
-import { type SpanProfileFacts } from '../api/profiles';
+import type { SpanProfileFacts } from '../api/profiles';
 import { formatDuration } from '../format/units';
 import { barParts } from './barParts';
-import { type SiblingGroup } from './rows';
-import { type TimeWindow } from './TimeWindow';
-import { type TraceModel } from './traceModel';
+import type { SiblingGroup } from './rows';
+import type { TimeWindow } from './TimeWindow';
+import type { TraceModel } from './traceModel';
 
 interface Common {
   trace: TraceModel;

@@ -1,5 +1,5 @@
 // How a bar is painted: child time where it happened; the span's own time split into on-CPU, waiting and unexplained.
-import { type SpanProfileFacts } from '../api/profiles';
+import type { SpanProfileFacts } from '../api/profiles';
 import { ownIntervals, type TraceModel } from './traceModel';
 
 export type PartKind = 'cpu' | 'wait' | 'child' | 'unexplained' | 'own';

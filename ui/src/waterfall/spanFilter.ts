@@ -1,6 +1,6 @@
 // Span search: words, key=value, error, >100ms, and a minus before any of them.
 import { plainValue } from '../api/traces';
-import { type TraceModel } from './traceModel';
+import type { TraceModel } from './traceModel';
 
 type Test = (trace: TraceModel, span: number) => boolean;
 

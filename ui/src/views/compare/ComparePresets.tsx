@@ -2,7 +2,7 @@
 import { readLabelNames, readLabelValues } from '../../api/profiles';
 import { readServices } from '../../api/services';
 import { useAnswer } from '../../api/useAnswer';
-import { type ResolvedRange } from '../../location/timeRange';
+import type { ResolvedRange } from '../../location/timeRange';
 import { changeParams, type ParamChanges } from '../../location/urlState';
 import { durationLiteral } from '../../traceql/narrow';
 

@@ -1,14 +1,14 @@
 // Two sides, chosen by time, label, version, cohort or percentile; merged or side by side.
 import { useCallback, useMemo, useState } from 'react';
 import { cohortDiff, cohortFlame } from '../../api/cohort';
-import { type Exactness } from '../../api/evidence';
+import type { Exactness } from '../../api/evidence';
 import { readLabelValues, readProfileTypes, selectDiff, selectFlame } from '../../api/profiles';
 import { CPU_TYPE, sortTypes, typeLabel, unitOfType } from '../../api/profileTypes';
 import { type Answer, useAnswer } from '../../api/useAnswer';
 import { EvidenceStrip } from '../../app/EvidenceStrip';
 import { Failure, Progress } from '../../app/Waiting';
-import { type DiffMode, type SideSizes } from '../../flame/diff';
-import { type LoadedFlame } from '../../flame/flameWorker';
+import type { DiffMode, SideSizes } from '../../flame/diff';
+import type { LoadedFlame } from '../../flame/flameWorker';
 import { FlameView } from '../../flame/FlameView';
 import { dateAndTime, utc } from '../../format/clock';
 import { useKeys } from '../../keys/keyLayer';

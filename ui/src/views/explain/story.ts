@@ -1,5 +1,5 @@
 // The explanation as sentences: on the page, and as Markdown for a ticket. One wording for both, so they never disagree.
-import { type Cause, type Explanation } from '../../api/cohort';
+import type { Cause, Explanation } from '../../api/cohort';
 import { formatDuration, formatShare } from '../../format/units';
 
 const ms = (value: number) => formatDuration(value * 1e6);

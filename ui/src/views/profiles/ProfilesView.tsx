@@ -1,13 +1,13 @@
 // Explore profiles: by service, type and labels, over time.
 import { useCallback, useMemo, useState } from 'react';
-import { type Exactness } from '../../api/evidence';
+import type { Exactness } from '../../api/evidence';
 import { readLabelNames, readLabelValues, readProfileTypes, selectFlame, selectSeries } from '../../api/profiles';
 import { CPU_TYPE, selectorOf, sortTypes, typeLabel, unitOfType } from '../../api/profileTypes';
 import { useAnswer } from '../../api/useAnswer';
 import { EvidenceStrip } from '../../app/EvidenceStrip';
 import { Empty, Failure, Progress, Shown } from '../../app/Waiting';
 import { SeriesChart } from '../../charts/SeriesChart';
-import { type LoadedFlame } from '../../flame/flameWorker';
+import type { LoadedFlame } from '../../flame/flameWorker';
 import { FlameView } from '../../flame/FlameView';
 import { formatValue } from '../../format/units';
 import { useKeys } from '../../keys/keyLayer';

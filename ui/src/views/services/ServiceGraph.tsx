@@ -3,7 +3,7 @@ import { type GraphEdge, readServiceGraph } from '../../api/services';
 import { useAnswer } from '../../api/useAnswer';
 import { Empty, Shown } from '../../app/Waiting';
 import { formatDuration, formatRate, formatShare } from '../../format/units';
-import { type ResolvedRange } from '../../location/timeRange';
+import type { ResolvedRange } from '../../location/timeRange';
 import { hrefOf } from '../../location/urlState';
 import { serviceColour } from '../../theme/evenPalette';
 import { useTheme } from '../../theme/theme';

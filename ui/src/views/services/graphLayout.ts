@@ -1,5 +1,5 @@
 // The service graph in columns: callers left, callees right. Small graphs, so plain passes are enough.
-import { type GraphEdge } from '../../api/services';
+import type { GraphEdge } from '../../api/services';
 
 export interface PlacedService {
   service: string;

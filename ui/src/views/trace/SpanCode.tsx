@@ -1,17 +1,17 @@
 // The code of the selected span, at once: scope and type switch, ledger, flame graph.
 import { useCallback, useDeferredValue, useMemo } from 'react';
 import { cohortFlame, cohortLedger, type Ledger, mergedFlame } from '../../api/cohort';
-import { type Exactness } from '../../api/evidence';
+import type { Exactness } from '../../api/evidence';
 import { profileAddress, readProfile, readTimedSamples, type Scope, type SpanProfileFacts } from '../../api/profiles';
 import { useAnswer } from '../../api/useAnswer';
 import { Failure, Progress } from '../../app/Waiting';
-import { type LoadedFlame } from '../../flame/flameWorker';
+import type { LoadedFlame } from '../../flame/flameWorker';
 import { FlameView } from '../../flame/FlameView';
 import { useKeys } from '../../keys/keyLayer';
 import { useParam } from '../../location/urlState';
 import { spanLedger } from '../../waterfall/barParts';
 import { LedgerBar } from '../../waterfall/LedgerBar';
-import { type TraceModel } from '../../waterfall/traceModel';
+import type { TraceModel } from '../../waterfall/traceModel';
 
 const SCOPES: readonly [Scope, string][] = [
   ['span', 'span'],

@@ -7,7 +7,7 @@ import { CopyButton } from '../../app/CopyButton';
 import { EvidenceStrip } from '../../app/EvidenceStrip';
 import { SplitPanes } from '../../app/SplitPanes';
 import { Empty, Failure, Progress } from '../../app/Waiting';
-import { type Exactness } from '../../api/evidence';
+import type { Exactness } from '../../api/evidence';
 import { dateAndTime, utc } from '../../format/clock';
 import { formatDuration } from '../../format/units';
 import { useKeys } from '../../keys/keyLayer';

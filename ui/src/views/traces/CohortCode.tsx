@@ -1,14 +1,14 @@
 // The code behind a set of spans: flame graph, or the difference to the rest.
 import { useCallback, useMemo, useState } from 'react';
 import { cohortDiff, cohortFlame, cohortLedger } from '../../api/cohort';
-import { type Exactness } from '../../api/evidence';
-import { type Scope } from '../../api/profiles';
+import type { Exactness } from '../../api/evidence';
+import type { Scope } from '../../api/profiles';
 import { useAnswer } from '../../api/useAnswer';
 import { Failure, Progress } from '../../app/Waiting';
-import { type DiffMode, type SideSizes } from '../../flame/diff';
-import { type LoadedFlame } from '../../flame/flameWorker';
+import type { DiffMode, SideSizes } from '../../flame/diff';
+import type { LoadedFlame } from '../../flame/flameWorker';
 import { FlameView } from '../../flame/FlameView';
-import { type ResolvedRange } from '../../location/timeRange';
+import type { ResolvedRange } from '../../location/timeRange';
 import { useParam } from '../../location/urlState';
 import { LedgerBar } from '../../waterfall/LedgerBar';
 

@@ -1,7 +1,7 @@
 // What is slow: question, heatmap, spans; and beside it the code of whatever is chosen.
 import './traces.css';
 import { useMemo, useState } from 'react';
-import { type Exactness } from '../../api/evidence';
+import type { Exactness } from '../../api/evidence';
 import { plainValue, queryMetricRange } from '../../api/traces';
 import { useAnswer } from '../../api/useAnswer';
 import { EvidenceStrip } from '../../app/EvidenceStrip';

@@ -1,7 +1,7 @@
 // The search behind the traces view. Asks for the fields the table shows; a server that refuses them is asked without.
 import { ApiError } from '../../api/request';
 import { type SearchAnswer, searchTraces, type SpanRow, spanRows } from '../../api/traces';
-import { type ResolvedRange } from '../../location/timeRange';
+import type { ResolvedRange } from '../../location/timeRange';
 
 export interface FoundSpans {
   rows: SpanRow[];
