@@ -44,6 +44,12 @@ function positionIn(message: string, body: Record<string, unknown>): number | nu
   return /col/i.test(column[0]) ? Math.max(0, number - 1) : number;
 }
 
+/** A 404 that explains itself in JSON is about what was asked for; a bare one is about the endpoint. */
+function kindOf(status: number, explained: boolean): FailureKind {
+  if (status === 501 || status === 405 || (status === 404 && !explained)) return 'missing';
+  return status < 500 ? 'refused' : 'server';
+}
+
 async function failure(response: Response, where: string): Promise<ApiError> {
   const text = await response.text().catch(() => '');
   let body: Record<string, unknown> = {};
@@ -62,8 +68,7 @@ async function failure(response: Response, where: string): Promise<ApiError> {
   }
   if (message.startsWith('<')) message = '';
   const suggestion = typeof body.suggestion === 'string' ? body.suggestion : typeof body.hint === 'string' ? body.hint : null;
-  const kind: FailureKind =
-    response.status === 404 || response.status === 501 || response.status === 405 ? 'missing' : response.status < 500 ? 'refused' : 'server';
+  const kind = kindOf(response.status, Object.keys(body).length > 0);
   return new ApiError(kind, message || `${response.status} ${response.statusText}`, where, response.status, positionIn(message, body), suggestion);
 }
 
@@ -76,22 +81,17 @@ async function ask(where: string, init: RequestInit): Promise<Response> {
     throw new ApiError('unreachable', `The server does not answer (${cause instanceof Error ? cause.message : 'network error'}).`, where);
   }
   if (!response.ok) throw await failure(response, where);
+  // A server that answers every unknown path with the page itself does not have this endpoint.
+  if ((response.headers.get('content-type') ?? '').includes('text/html')) throw new ApiError('missing', 'This server does not have this endpoint.', where, 404);
   return response;
 }
 
-async function jsonOf<T>(response: Response, where: string): Promise<T> {
-  const type = response.headers.get('content-type') ?? '';
-  // A server that answers every unknown path with the page itself does not have this endpoint.
-  if (type.includes('text/html')) throw new ApiError('missing', 'This server does not have this endpoint.', where, 404);
-  return (await response.json()) as T;
-}
-
 export async function getJson<T>(where: string, signal: AbortSignal): Promise<T> {
-  return jsonOf<T>(await ask(where, { signal, headers: { accept: 'application/json' } }), where);
+  return (await (await ask(where, { signal, headers: { accept: 'application/json' } })).json()) as T;
 }
 
 export async function postJson<T>(where: string, body: unknown, signal: AbortSignal): Promise<T> {
-  return jsonOf<T>(await ask(where, postInit(body, signal)), where);
+  return (await (await ask(where, postInit(body, signal))).json()) as T;
 }
 
 /** The undecoded answer, for workers that parse large bodies off the main thread. */

@@ -14,8 +14,11 @@ interface Fact {
 export function evidenceFacts(evidence: Exactness): Fact[] {
   const facts: Fact[] = [];
   const { samples, spans, exact_share, inherited, inferred, pruned_nodes, dropped, coverage } = evidence;
-  if (spans !== undefined) facts.push({ id: 'spans', text: formatCount(spans), label: spans === 1 ? 'span' : 'spans', origin: 'Spans that the question selected and whose samples were looked up.' });
+  if (spans) facts.push({ id: 'spans', text: formatCount(spans), label: spans === 1 ? 'span' : 'spans', origin: 'Spans that the question selected and whose samples were looked up.' });
   if (samples !== undefined) facts.push({ id: 'samples', text: formatCount(samples), label: 'samples', origin: 'Stack samples that were added up for this answer.', warned: samples < 8 });
+  if (exact_share === undefined && evidence.linked_samples !== undefined && samples) {
+    facts.push({ id: 'linked', text: formatShare(evidence.linked_samples / samples), label: 'linked', origin: 'Share of these samples that name the span they ran in.' });
+  }
   if (exact_share !== undefined) {
     facts.push({ id: 'exact', text: formatShare(exact_share), label: 'exact', origin: 'Share of these samples that name their span themselves. The others were given to spans by thread and time.', warned: exact_share < 0.5 });
   }
@@ -25,6 +28,8 @@ export function evidenceFacts(evidence: Exactness): Fact[] {
     facts.push({ id: 'coverage', text: formatShare(1 - coverage), label: 'of time unexplained', origin: 'Share of the spans’ duration that neither samples nor child spans account for.', warned: coverage < 0.5 });
   }
   if (pruned_nodes) facts.push({ id: 'pruned', text: formatCount(pruned_nodes), label: 'frames pruned', origin: 'Frames too small for this answer; their value is in “other”. Zoom or focus to fetch them.' });
+  if (evidence.unresolved_paths) facts.push({ id: 'unresolved', text: formatCount(evidence.unresolved_paths), label: 'paths without names', origin: 'Call paths whose symbols are not known yet; they count, but show as addresses.', warned: true });
+  if (evidence.rounded_edges) facts.push({ id: 'rounded', text: formatCount(evidence.rounded_edges), label: 'rounded edges', origin: 'Ends of the time range that were widened to whole rollup windows: a few samples beside the range are counted.' });
   if (dropped !== undefined) facts.push({ id: 'dropped', text: formatCount(dropped), label: 'dropped', origin: 'Samples or spans refused or lost on the way in, in this time range.', warned: dropped > 0 });
   return facts;
 }

@@ -68,7 +68,14 @@ export default function ServicesView() {
     { key: 'e', does: 'explain what is slow', run: () => current && openView(['explain'], { ...tracesOf(current), q: null, target: `${tracesOf(current).q.replace(/ \}$/, '')} && duration > ${Math.round(((current.operation ?? current.service).p95_ns) / 1e6)}ms }` }) },
     { key: 'g', does: 'table or graph', run: () => setShape(shape === 'graph' ? null : 'graph') },
   ]);
-  if (answer.error) return <Failure error={answer.error} what="services" retry={answer.retry} />;
+  if (answer.error) {
+    return (
+      <>
+        <Failure error={answer.error} what="a list of services" retry={answer.retry} />
+        <OpenTrace />
+      </>
+    );
+  }
   if (isEmpty) return <FirstSteps />;
   const head = (name: Column, label: string) => (
     <th className={name === 'name' ? '' : 'number'} aria-sort={column === name ? (descending ? 'descending' : 'ascending') : 'none'}>
@@ -164,5 +171,27 @@ export default function ServicesView() {
       )}
       <EvidenceStrip evidence={null} extra={answer.value ? `${formatCount(answer.value.length)} services, ${formatCount(answer.value.reduce((sum, service) => sum + service.operations.length, 0))} operations; rates, errors and percentiles from stored spans` : 'reading'} />
     </>
+  );
+}
+
+/** A way on for servers without a list of services. */
+function OpenTrace() {
+  const [id, setId] = useState('');
+  return (
+    <form
+      className="notice row"
+      onSubmit={(event) => {
+        event.preventDefault();
+        if (id.trim()) openView(['trace', id.trim().toLowerCase()]);
+      }}
+    >
+      <label>
+        Open a trace by id <input type="text" className="mono" style={{ width: 300 }} value={id} onChange={(event) => setId(event.target.value)} />
+      </label>
+      <button className="primary">Open</button>
+      <span className="muted">
+        or look at <a href={hrefOf(['traces'])}>traces</a>, <a href={hrefOf(['profiles'])}>profiles</a>, <a href={hrefOf(['status'])}>status</a>.
+      </span>
+    </form>
   );
 }

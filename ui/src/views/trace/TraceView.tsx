@@ -40,8 +40,8 @@ export default function TraceView({ traceId }: { traceId: string }) {
   const onFilter = useCallback((text: string) => setFilter(text || null, 'replace'), [setFilter]);
   useKeys('Trace', [{ key: 'e', does: 'explain this trace', run: () => openView(['explain'], { target: traceId }) }]);
 
-  if (answer.error) return <Failure error={answer.error} what={`trace ${traceId}`} retry={answer.retry} />;
-  if (answer.value === 'absent') {
+  if (answer.error && answer.error.status !== 404) return <Failure error={answer.error} what={`trace ${traceId}`} retry={answer.retry} />;
+  if (answer.value === 'absent' || answer.error) {
     return (
       <Empty title="This trace is not stored here">
         <p className="mono">{traceId}</p>
