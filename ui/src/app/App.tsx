@@ -2,7 +2,7 @@ import { lazy, type ReactNode, Suspense, useState } from 'react';
 import { useKeys } from '../keys/keyLayer';
 import { shiftRange } from '../location/timeRange';
 import { setRange, useTimeRange } from '../location/useTimeRange';
-import { openView, usePageLocation } from '../location/urlState';
+import { goBack, openView, usePageLocation } from '../location/urlState';
 import { toggleTheme } from '../theme/theme';
 import { KeysOverlay } from './KeysOverlay';
 import { NavBar } from './NavBar';
@@ -55,7 +55,7 @@ export function App() {
     { key: '[', does: 'earlier', run: () => setRange(shiftRange(range, -1, Date.now())) },
     { key: ']', does: 'later', run: () => setRange(shiftRange(range, 1, Date.now())) },
     { key: '/', does: 'question', run: () => (document.querySelector<HTMLElement>('[data-question]') ? document.querySelector<HTMLElement>('[data-question]')!.focus() : openView(['traces'])) },
-    { key: 'Escape', does: 'back', run: () => history.back() },
+    { key: 'Escape', does: 'back', run: goBack },
   ]);
   return (
     <div className="app">

@@ -10,6 +10,7 @@ describe('URL state', () => {
     expect(parseFragment(fragment)).toEqual({ path: ['trace', 'ab/cd'], params });
     expect(formatFragment(['traces'], { b: '2', a: '1', empty: '', gone: null })).toBe('#/traces?a=1&b=2');
     expect(parseFragment('')).toEqual({ path: [], params: {} });
+    expect(parseFragment('#/trace/%E0%A4%A').path).toEqual(['trace', '%E0%A4%A']);
   });
 
   it('carries time and service to the next view, and nothing else', () => {

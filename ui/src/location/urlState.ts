@@ -15,7 +15,16 @@ export function parseFragment(fragment: string): PageLocation {
   const pathText = cut < 0 ? text : text.slice(0, cut);
   const params: Record<string, string> = {};
   if (cut >= 0) for (const [key, value] of new URLSearchParams(text.slice(cut + 1))) params[key] = value;
-  return { path: pathText.split('/').filter(Boolean).map(decodeURIComponent), params };
+  return { path: pathText.split('/').filter(Boolean).map(decoded), params };
+}
+
+/** A mangled link must not take the page down. */
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
 }
 
 export function formatFragment(path: readonly string[], params: ParamChanges): string {
@@ -52,6 +61,8 @@ export function currentLocation(): PageLocation {
 
 function subscribe(notify: () => void): () => void {
   if (listeners.size === 0) {
+    if (stepOf(history.state) === null) history.replaceState({ step: 0 }, '');
+    else depth = stepOf(history.state)!;
     addEventListener('hashchange', announce);
     addEventListener('popstate', announce);
   }
@@ -61,14 +72,30 @@ function subscribe(notify: () => void): () => void {
   };
 }
 
+/** How many of the page's own steps lie behind: Esc must never lead out of the page. */
+let depth = 0;
+
+function stepOf(state: unknown): number | null {
+  const step = (state as { step?: unknown } | null)?.step;
+  return typeof step === 'number' ? step : null;
+}
+
 function announce(): void {
+  const step = stepOf(history.state);
+  // An entry without a number comes from a plain link: it is one step further.
+  if (step === null) history.replaceState({ step: ++depth }, '');
+  else depth = step;
   listeners.forEach((notify) => notify());
+}
+
+export function goBack(): void {
+  if (depth > 0) history.back();
 }
 
 export function go(fragment: string, how: 'push' | 'replace' = 'push'): void {
   if (fragment === location.hash) return;
-  if (how === 'push') history.pushState(null, '', fragment);
-  else history.replaceState(null, '', fragment);
+  if (how === 'push') history.pushState({ step: depth + 1 }, '', fragment);
+  else history.replaceState({ step: depth }, '', fragment);
   announce();
 }
 

@@ -52,21 +52,26 @@ const BASE64 = new Uint8Array(128);
 [...'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/'].forEach((character, value) => {
   BASE64[character.charCodeAt(0)] = value;
 });
-const HEX = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'));
 
-/** Tempo's JSON carries ids in base64; some proxies turn them into hex. Written out, since a big trace has 200,000 of them. */
+const hexWord = (word: number) => (word >>> 0).toString(16).padStart(8, '0');
+
+/** Tempo's JSON carries ids in base64; some proxies turn them into hex. Decoded by 32-bit words, since a big trace has 100,000. */
 export function hexId(id: string | undefined, bytes: 8 | 16): string {
   if (!id) return '';
   if (id.length === bytes * 2 && /^[0-9a-fA-F]+$/.test(id)) return id.toLowerCase();
   let hex = '';
-  let bits = 0;
+  let word = 0;
   let held = 0;
   for (let i = 0; i < id.length && id[i] !== '='; i++) {
-    held = ((held << 6) | BASE64[id.charCodeAt(i) & 127]!) & 0xffff;
-    bits += 6;
-    if (bits >= 8) {
-      bits -= 8;
-      hex += HEX[(held >> bits) & 255]!;
+    const six = BASE64[id.charCodeAt(i) & 127]!;
+    if (held + 6 < 32) {
+      word = (word << 6) | six;
+      held += 6;
+    } else {
+      const taken = 32 - held;
+      hex += hexWord((word << taken) | (six >> (6 - taken)));
+      word = six & ((1 << (6 - taken)) - 1);
+      held = 6 - taken;
     }
   }
   return hex;
@@ -94,21 +99,25 @@ export function buildTrace(answer: RawTrace): TraceModel | null {
   const earliest = sinceAnchor.reduce((least, start) => Math.min(least, start), 0);
   const originNanos = BigInt(anchor) + BigInt(earliest);
   const ids = flat.map(({ raw }) => hexId(raw.spanId, 8));
-  const indexOf = new Map(ids.map((id, index) => [id, index]));
+  // Ids are compared as they came: within one answer they are written alike.
+  const indexOf = new Map<string, number>();
+  flat.forEach(({ raw }, index) => indexOf.set(raw.spanId ?? '', index));
   const looseStart = sinceAnchor.map((start) => start - earliest);
   const looseDuration = Float64Array.from(flat, ({ raw }) => Math.max(0, nanosBetween(raw.startTimeUnixNano ?? '0', raw.endTimeUnixNano ?? raw.startTimeUnixNano ?? '0')));
-  const children: number[][] = flat.map(() => []);
+  // Most spans are leaves: only parents get a list.
+  const children: (number[] | undefined)[] = new Array<number[] | undefined>(count);
   const roots: number[] = [];
   const looseParent = new Int32Array(count).fill(-1);
   let orphans = 0;
   flat.forEach(({ raw }, index) => {
-    const parentId = hexId(raw.parentSpanId, 8);
-    const parent = parentId && !/^0*$/.test(parentId) ? indexOf.get(parentId) : undefined;
+    const parent = raw.parentSpanId ? indexOf.get(raw.parentSpanId) : undefined;
     if (parent !== undefined && parent !== index) {
       looseParent[index] = parent;
-      children[parent]!.push(index);
+      const siblings = children[parent];
+      if (siblings) siblings.push(index);
+      else children[parent] = [index];
     } else {
-      if (parentId && !/^0*$/.test(parentId)) orphans++;
+      if (raw.parentSpanId && !/^0*$/.test(hexId(raw.parentSpanId, 8))) orphans++;
       roots.push(index);
     }
   });
@@ -122,7 +131,8 @@ export function buildTrace(answer: RawTrace): TraceModel | null {
       const node = stack.pop()!;
       if (place[node] !== -1) continue;
       place[node] = order.push(node) - 1;
-      const below = children[node]!;
+      const below = children[node];
+      if (!below) continue;
       if (below.length > 1) below.sort(byStart);
       for (let c = below.length - 1; c >= 0; c--) stack.push(below[c]!);
     }

@@ -93,6 +93,7 @@ export default function ProfilesView() {
           </select>
         </label>
         <span className="grow" />
+        <a href={hrefOf(['traces'], { service: chosen })}>Requests</a>
         <a href={hrefOf(['compare'], { service: chosen, type })}>Compare</a>
       </div>
       <div className="view-body flush pane">
