@@ -1,4 +1,4 @@
-import { lazy, type ReactNode, Suspense, useState } from 'react';
+import { useState } from 'react';
 import { useKeys } from '../keys/keyLayer';
 import { shiftRange } from '../location/timeRange';
 import { setRange, useTimeRange } from '../location/useTimeRange';
@@ -6,48 +6,14 @@ import { goBack, openView, usePageLocation } from '../location/urlState';
 import { toggleTheme } from '../theme/theme';
 import { KeysOverlay } from './KeysOverlay';
 import { NavBar } from './NavBar';
+import { useView } from './viewLoading';
 import { Empty } from './Waiting';
-
-// Each view is its own file for the browser: the first screen does not wait for the others.
-const ServicesView = lazy(() => import('../views/services/ServicesView'));
-const TracesView = lazy(() => import('../views/traces/TracesView'));
-const TraceView = lazy(() => import('../views/trace/TraceView'));
-const ProfilesView = lazy(() => import('../views/profiles/ProfilesView'));
-const CompareView = lazy(() => import('../views/compare/CompareView'));
-const ExplainView = lazy(() => import('../views/explain/ExplainView'));
-const StatusView = lazy(() => import('../views/status/StatusView'));
-
-function viewOf(path: readonly string[]): ReactNode {
-  switch (path[0]) {
-    case undefined:
-    case 'services':
-      return <ServicesView />;
-    case 'traces':
-      return <TracesView />;
-    case 'trace':
-      return <TraceView key={path[1] ?? ''} traceId={path[1] ?? ''} />;
-    case 'profiles':
-      return <ProfilesView />;
-    case 'compare':
-      return <CompareView />;
-    case 'explain':
-      return <ExplainView />;
-    case 'status':
-      return <StatusView />;
-    default:
-      return (
-        <Empty title="There is no such page">
-          <p>
-            <a href="#/services">Services</a> is where to start.
-          </p>
-        </Empty>
-      );
-  }
-}
 
 export function App() {
   const { path } = usePageLocation();
   const { range } = useTimeRange();
+  const name = path[0] ?? 'services';
+  const View = useView(name);
   const [keysShown, setKeysShown] = useState(false);
   useKeys('Everywhere', [
     { key: '?', does: 'all keys', run: () => setKeysShown(true) },
@@ -61,7 +27,14 @@ export function App() {
     <div className="app">
       <NavBar showKeys={() => setKeysShown(true)} />
       <main className="view">
-        <Suspense fallback={null}>{viewOf(path)}</Suspense>
+        {View && <View key={name === 'trace' ? path[1] : name} traceId={path[1] ?? ''} />}
+        {View === undefined && (
+          <Empty title="There is no such page">
+            <p>
+              <a href="#/services">Services</a> is where to start.
+            </p>
+          </Empty>
+        )}
       </main>
       {keysShown && <KeysOverlay close={() => setKeysShown(false)} />}
     </div>
