@@ -1,0 +1,76 @@
+// Made-up answers of a known size: a flame graph of a million nodes, a trace of a hundred thousand spans. Same seed, same data.
+
+function random(seed) {
+  let state = seed;
+  return () => (state = (Math.imul(state, 1664525) + 1013904223) >>> 0) / 2 ** 32;
+}
+
+/** Splits the whole into parts, level by level, until there are enough nodes. Every level covers its parents. */
+export function flameAnswer(nodes, distinctNames) {
+  const next = random(7);
+  const names = ['total'];
+  for (let i = 1; i <= distinctNames; i++) names.push(`github.com/acme/pkg${i % 300}/mod${i % 37}.(*Type${i % 91}).method${i}`);
+  const levels = [];
+  let count = 1;
+  let current = [[0, 1e12, 0]];
+  while (current.length > 0) {
+    const below = [];
+    const row = [];
+    let edge = 0;
+    for (const [start, total, name] of current) {
+      let children = levels.length < 4 ? 6 : levels.length > 40 ? 0 : 1 + Math.floor(next() * 1.9);
+      let self = levels.length > 3 && next() < 0.3 ? Math.floor(total * 0.1 * next()) : 0;
+      if (count >= nodes || total < 50) children = 0;
+      if (children === 0) self = total;
+      let left = total - self;
+      let at = start;
+      for (let child = 0; child < children && left > 0; child++) {
+        const width = child === children - 1 ? left : Math.floor(left * (0.2 + 0.6 * next()));
+        if (width <= 0) continue;
+        below.push([at, width, 1 + Math.floor(next() * next() * distinctNames)]);
+        count++;
+        at += width;
+        left -= width;
+      }
+      row.push(start - edge, total, self, name);
+      edge = start + total;
+    }
+    levels.push({ values: row });
+    current = below;
+  }
+  return { body: JSON.stringify({ flamegraph: { names, levels, total: 1e12 }, exactness: { samples: 1e6, exact_share: 0.5, dropped: 0 } }), count, depth: levels.length };
+}
+
+export function traceAnswer(spans) {
+  const next = random(5);
+  const base = 1_700_000_000_000_000_000n;
+  const hex = (n) => n.toString(16).padStart(16, '0');
+  const b64 = (text) => Buffer.from(text, 'hex').toString('base64');
+  const services = new Map();
+  const parents = [[1, 0, 1e11, 0]];
+  for (let id = 1; id <= spans; id++) {
+    const [parent, start, duration, depth] = id === 1 ? [0, 0, 1e11, -1] : parents[Math.floor(next() * parents.length)];
+    const from = id === 1 ? 0 : start + next() * duration * 0.8;
+    const length = id === 1 ? 1e11 : Math.max(1e5, duration * 0.2 * next());
+    if (id > 1 && depth < 9) parents.push([id, from, length, depth + 1]);
+    if (parents.length > 4000) parents.splice(1, 1000);
+    const service = id === 1 ? 'gateway' : ['shop', 'cart', 'tax', 'db', 'cache', 'mail'][Math.floor(next() * 6)];
+    if (!services.has(service)) services.set(service, []);
+    services.get(service).push({
+      spanId: b64(hex(id)),
+      ...(id > 1 ? { parentSpanId: b64(hex(parent)) } : {}),
+      name: `operation-${Math.floor(next() * 40)}`,
+      kind: 'SPAN_KIND_INTERNAL',
+      startTimeUnixNano: String(base + BigInt(Math.round(from))),
+      endTimeUnixNano: String(base + BigInt(Math.round(from + length))),
+      attributes: [
+        { key: 'http.route', value: { stringValue: '/api/items/{id}' } },
+        { key: 'thread.id', value: { intValue: '42' } },
+      ],
+      status: next() < 0.003 ? { code: 'STATUS_CODE_ERROR' } : {},
+    });
+  }
+  return JSON.stringify({
+    trace: { resourceSpans: [...services].map(([service, list]) => ({ resource: { attributes: [{ key: 'service.name', value: { stringValue: service } }] }, scopeSpans: [{ spans: list }] })) },
+  });
+}

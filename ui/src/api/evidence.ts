@@ -1,0 +1,26 @@
+// What stands behind a number. Every flame graph, diff and cohort answer may carry it; the evidence strip shows it.
+
+export interface Exactness {
+  samples?: number;
+  spans?: number;
+  /** Share of samples that name their span themselves, 0..1. */
+  exact_share?: number;
+  /** Samples that name a span, where the server gives the count and not the share. */
+  linked_samples?: number;
+  inherited?: number;
+  inferred?: number;
+  pruned_nodes?: number;
+  /** Value folded away by pruning, in the profile's unit. */
+  pruned_value?: number;
+  /** Call paths whose names are not (yet) known. */
+  unresolved_paths?: number;
+  /** Ends of the time range that were widened to a whole rollup window. */
+  rounded_edges?: number;
+  dropped?: number;
+  segments_read?: number;
+  /** Share of the spans' time that samples or child spans explain, 0..1. */
+  coverage?: number;
+  /** Nanoseconds (or bytes) one sample stands for. */
+  interval?: number;
+  notes?: string[];
+}

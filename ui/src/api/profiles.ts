@@ -1,0 +1,128 @@
+// Pyroscope's querier and Hotspan's own profile endpoints. Flame graphs come back as bytes: the flame worker decodes them.
+import type { ResolvedRange } from '../location/timeRange';
+import { address, getBytes, getJson, postBytes, postJson } from './request';
+
+const querier = (method: string) => address(`/querier.v1.QuerierService/${method}`);
+
+export interface ProfileType {
+  ID: string;
+  name?: string;
+  sampleType?: string;
+  sampleUnit?: string;
+}
+
+export async function readProfileTypes(range: ResolvedRange, signal: AbortSignal): Promise<ProfileType[]> {
+  const body = await postJson<{ profileTypes?: ProfileType[] }>(querier('ProfileTypes'), { start: range.fromMs, end: range.toMs }, signal);
+  return body.profileTypes ?? [];
+}
+
+export async function readLabelNames(matchers: string[], range: ResolvedRange, signal: AbortSignal): Promise<string[]> {
+  const body = await postJson<{ names?: string[] }>(querier('LabelNames'), { matchers, start: range.fromMs, end: range.toMs }, signal);
+  return (body.names ?? []).filter((name) => !name.startsWith('__'));
+}
+
+export async function readLabelValues(name: string, matchers: string[], range: ResolvedRange, signal: AbortSignal): Promise<string[]> {
+  const body = await postJson<{ names?: string[] }>(querier('LabelValues'), { name, matchers, start: range.fromMs, end: range.toMs }, signal);
+  return body.names ?? [];
+}
+
+export interface ValueSeries {
+  labels?: { name: string; value: string }[];
+  points?: { timestamp: string | number; value: number }[];
+}
+
+export async function selectSeries(
+  typeId: string,
+  selector: string,
+  range: ResolvedRange,
+  stepSeconds: number,
+  groupBy: string[],
+  signal: AbortSignal,
+): Promise<ValueSeries[]> {
+  const body = await postJson<{ series?: ValueSeries[] }>(
+    querier('SelectSeries'),
+    { profileTypeID: typeId, labelSelector: selector, start: range.fromMs, end: range.toMs, step: stepSeconds, groupBy, limit: 20 },
+    signal,
+  );
+  return body.series ?? [];
+}
+
+export interface StackSelection {
+  typeId: string;
+  selector: string;
+  range: ResolvedRange;
+}
+
+const stackRequest = ({ typeId, selector, range }: StackSelection, maxNodes: number) => ({
+  profileTypeID: typeId,
+  labelSelector: selector,
+  start: Math.floor(range.fromMs),
+  end: Math.ceil(range.toMs),
+  maxNodes,
+});
+
+export function selectFlame(selection: StackSelection, maxNodes: number, signal: AbortSignal): Promise<ArrayBuffer> {
+  return postBytes(querier('SelectMergeStacktraces'), stackRequest(selection, maxNodes), signal);
+}
+
+export function selectDiff(left: StackSelection, right: StackSelection, maxNodes: number, signal: AbortSignal): Promise<ArrayBuffer> {
+  return postBytes(querier('Diff'), { left: stackRequest(left, maxNodes), right: stackRequest(right, maxNodes) }, signal);
+}
+
+export type Scope = 'span' | 'subtree' | 'trace' | 'process';
+
+export interface ProfileQuestion {
+  app?: string;
+  trace_id?: string;
+  span_id?: string;
+  type: string;
+  scope?: Scope;
+  from?: number;
+  until?: number;
+  max_nodes?: number;
+}
+
+export function profileAddress(question: ProfileQuestion, format: 'json' | 'pprof' | 'merged'): string {
+  return address('/api/v1/profile', { ...question, format });
+}
+
+export function readProfile(question: ProfileQuestion, signal: AbortSignal, format: 'json' | 'merged' = 'json'): Promise<ArrayBuffer> {
+  return getBytes(profileAddress(question, format), signal);
+}
+
+/** Samples with their time, for the timeline view. */
+export function readTimedSamples(traceId: string, spanId: string | null, type: string, signal: AbortSignal): Promise<ArrayBuffer> {
+  return getBytes(address('/api/v1/profiles', { trace_id: traceId, span_id: spanId, type, limit: 200_000 }), signal);
+}
+
+export interface SpanProfileFacts {
+  cpu_ns?: number;
+  wait_ns?: number;
+  samples?: number;
+}
+
+export async function readTraceProfileSummary(traceId: string, signal: AbortSignal): Promise<Record<string, SpanProfileFacts>> {
+  const body = await getJson<{ spans?: Record<string, SpanProfileFacts> }>(address(`/api/v1/trace/${traceId}/profile-summary`), signal);
+  return body.spans ?? {};
+}
+
+export interface FunctionSpans {
+  function?: string;
+  operations?: { service: string; operation: string; value?: number; spans?: number; samples?: number; traces?: string[] }[];
+  spans?: { trace_id: string; span_id: string; service?: string; name?: string; duration_ns?: number; value?: number; samples?: number; start_ns?: string | number }[];
+}
+
+export function readSpansOfFunction(name: string, range: ResolvedRange, signal: AbortSignal): Promise<FunctionSpans> {
+  return getJson(address('/api/v1/functions/spans', { function: name, start: Math.floor(range.fromMs / 1000), end: Math.ceil(range.toMs / 1000) }), signal);
+}
+
+export interface SourceExcerpt {
+  file: string;
+  /** Number of the first line given. */
+  first_line: number;
+  lines: string[];
+}
+
+export function readSource(file: string, line: number, signal: AbortSignal): Promise<SourceExcerpt> {
+  return getJson(address('/api/v1/source', { file, line, context: 20 }), signal);
+}

@@ -1,0 +1,42 @@
+import { useState } from 'react';
+import { useKeys } from '../keys/keyLayer';
+import { shiftRange } from '../location/timeRange';
+import { setRange, useTimeRange } from '../location/useTimeRange';
+import { goBack, openView, usePageLocation } from '../location/urlState';
+import { toggleTheme } from '../theme/theme';
+import { KeysOverlay } from './KeysOverlay';
+import { NavBar } from './NavBar';
+import { useView } from './viewLoading';
+import { Empty } from './Waiting';
+
+export function App() {
+  const { path } = usePageLocation();
+  const { range } = useTimeRange();
+  const name = path[0] ?? 'services';
+  const View = useView(name);
+  const [keysShown, setKeysShown] = useState(false);
+  useKeys('Everywhere', [
+    { key: '?', does: 'all keys', run: () => setKeysShown(true) },
+    { key: 't', does: 'light or dark', run: toggleTheme },
+    { key: '[', does: 'earlier', run: () => setRange(shiftRange(range, -1, Date.now())) },
+    { key: ']', does: 'later', run: () => setRange(shiftRange(range, 1, Date.now())) },
+    { key: '/', does: 'question', run: () => (document.querySelector<HTMLElement>('[data-question]') ? document.querySelector<HTMLElement>('[data-question]')!.focus() : openView(['traces'])) },
+    { key: 'Escape', does: 'back', run: goBack },
+  ]);
+  return (
+    <div className="app">
+      <NavBar showKeys={() => setKeysShown(true)} />
+      <main className="view">
+        {View && <View key={name === 'trace' ? path[1] : name} traceId={path[1] ?? ''} />}
+        {View === undefined && (
+          <Empty title="There is no such page">
+            <p>
+              <a href="#/services">Services</a> is where to start.
+            </p>
+          </Empty>
+        )}
+      </main>
+      {keysShown && <KeysOverlay close={() => setKeysShown(false)} />}
+    </div>
+  );
+}

@@ -1,0 +1,57 @@
+// On every answer: what stands behind it. A click on a number says where it comes from.
+import { useState } from 'react';
+import type { Exactness } from '../api/evidence';
+import { formatCount, formatShare } from '../format/units';
+
+interface Fact {
+  id: string;
+  text: string;
+  label: string;
+  origin: string;
+  warned?: boolean;
+}
+
+export function evidenceFacts(evidence: Exactness): Fact[] {
+  const facts: Fact[] = [];
+  const { samples, spans, exact_share, inherited, inferred, pruned_nodes, dropped, coverage } = evidence;
+  if (spans) facts.push({ id: 'spans', text: formatCount(spans), label: spans === 1 ? 'span' : 'spans', origin: 'Spans that the question selected and whose samples were looked up.' });
+  if (samples !== undefined) facts.push({ id: 'samples', text: formatCount(samples), label: 'samples', origin: 'Stack samples that were added up for this answer.', warned: samples < 8 });
+  if (exact_share === undefined && evidence.linked_samples !== undefined && samples) {
+    facts.push({ id: 'linked', text: formatShare(evidence.linked_samples / samples), label: 'linked', origin: 'Share of these samples that name the span they ran in.' });
+  }
+  if (exact_share !== undefined) {
+    facts.push({ id: 'exact', text: formatShare(exact_share), label: 'exact', origin: 'Share of these samples that name their span themselves. The others were given to spans by thread and time.', warned: exact_share < 0.5 });
+  }
+  if (inherited) facts.push({ id: 'inherited', text: formatCount(inherited), label: 'inherited', origin: 'Samples that name the local root only; a child span covers their time on the same thread.' });
+  if (inferred) facts.push({ id: 'inferred', text: formatCount(inferred), label: 'inferred', origin: 'Samples without any span id, matched by thread and time overlap alone.', warned: true });
+  if (coverage !== undefined) {
+    facts.push({ id: 'coverage', text: formatShare(1 - coverage), label: 'of time unexplained', origin: 'Share of the spans’ duration that neither samples nor child spans account for.', warned: coverage < 0.5 });
+  }
+  if (pruned_nodes) facts.push({ id: 'pruned', text: formatCount(pruned_nodes), label: 'frames pruned', origin: 'Frames too small for this answer; their value is in “other”. Zoom or focus to fetch them.' });
+  if (evidence.unresolved_paths) facts.push({ id: 'unresolved', text: formatCount(evidence.unresolved_paths), label: 'paths without names', origin: 'Call paths whose symbols are not known yet; they count, but show as addresses.', warned: true });
+  if (evidence.rounded_edges) facts.push({ id: 'rounded', text: formatCount(evidence.rounded_edges), label: 'rounded edges', origin: 'Ends of the time range that were widened to whole rollup windows: a few samples beside the range are counted.' });
+  if (dropped !== undefined) facts.push({ id: 'dropped', text: formatCount(dropped), label: 'dropped', origin: 'Samples or spans refused or lost on the way in, in this time range.', warned: dropped > 0 });
+  return facts;
+}
+
+export function EvidenceStrip({ evidence, extra }: { evidence: Exactness | null; extra?: string }) {
+  const [open, setOpen] = useState<string | null>(null);
+  const facts = evidence ? evidenceFacts(evidence) : [];
+  const shown = facts.find((fact) => fact.id === open);
+  return (
+    <footer className="evidence" aria-label="Evidence">
+      {facts.map((fact) => (
+        <button key={fact.id} className={fact.warned ? 'warned' : ''} aria-expanded={open === fact.id} onClick={() => setOpen(open === fact.id ? null : fact.id)}>
+          <b>{fact.text}</b> {fact.label}
+        </button>
+      ))}
+      {facts.length === 0 && <span className="muted">{extra ?? 'No evidence came with this answer.'}</span>}
+      {facts.length > 0 && extra && <span className="muted">{extra}</span>}
+      {shown && (
+        <div className="menu origin" role="status">
+          {shown.origin}
+        </div>
+      )}
+    </footer>
+  );
+}

@@ -1,0 +1,108 @@
+// Lines over time in SVG: few series, a few hundred points, brushing for a time range.
+import { useMemo, useRef, useState } from 'react';
+import { useElementSize } from '../app/useElementSize';
+import { clockTime, dateAndTime, utc } from '../format/clock';
+import { type Theme, useTheme } from '../theme/theme';
+import { serviceColour } from '../theme/evenPalette';
+
+export interface Line {
+  label: string;
+  points: { at: number; value: number }[];
+}
+
+interface Props {
+  lines: readonly Line[];
+  fromMs: number;
+  toMs: number;
+  height?: number;
+  format: (value: number) => string;
+  label: string;
+  onRange?: (fromMs: number, toMs: number) => void;
+}
+
+export function SeriesChart({ lines, fromMs, toMs, height = 110, format, label, onRange }: Props) {
+  const theme = useTheme();
+  const box = useRef<HTMLDivElement>(null);
+  const { width } = useElementSize(box);
+  const [drag, setDrag] = useState<{ from: number; to: number } | null>(null);
+  const [hover, setHover] = useState<number | null>(null);
+  const highest = useMemo(() => Math.max(1e-12, ...lines.flatMap((line) => line.points.map((point) => point.value))), [lines]);
+  const plot = { left: 64, right: Math.max(65, width - 8), top: 8, bottom: height - 20 };
+  const x = (at: number) => plot.left + ((at - fromMs) / (toMs - fromMs)) * (plot.right - plot.left);
+  const y = (value: number) => plot.bottom - (value / highest) * (plot.bottom - plot.top);
+  const timeAt = (clientX: number) => {
+    const local = clientX - box.current!.getBoundingClientRect().left;
+    return fromMs + (Math.min(1, Math.max(0, (local - plot.left) / (plot.right - plot.left))) * (toMs - fromMs));
+  };
+  return (
+    <div
+      ref={box}
+      style={{ position: 'relative', cursor: onRange ? 'crosshair' : undefined, touchAction: 'none' }}
+      onPointerDown={(event) => {
+        if (!onRange) return;
+        event.currentTarget.setPointerCapture(event.pointerId);
+        setDrag({ from: timeAt(event.clientX), to: timeAt(event.clientX) });
+      }}
+      onPointerMove={(event) => {
+        setHover(timeAt(event.clientX));
+        if (drag) setDrag({ ...drag, to: timeAt(event.clientX) });
+      }}
+      onPointerLeave={() => setHover(null)}
+      onPointerUp={() => {
+        if (drag && onRange && Math.abs(drag.to - drag.from) > (toMs - fromMs) / 200) onRange(Math.min(drag.from, drag.to), Math.max(drag.from, drag.to));
+        setDrag(null);
+      }}
+    >
+      <svg width={width} height={height} role="img" aria-label={`${label}: highest ${format(highest)}`} style={{ display: 'block', fontSize: 11 }}>
+        {[0, 0.5, 1].map((share) => (
+          <g key={share}>
+            <line x1={plot.left} x2={plot.right} y1={y(highest * share)} y2={y(highest * share)} stroke="var(--line)" />
+            <text x={plot.left - 6} y={y(highest * share) + 4} textAnchor="end" fill="var(--muted)">
+              {format(highest * share)}
+            </text>
+          </g>
+        ))}
+        {[0, 0.25, 0.5, 0.75, 1].map((share) => (
+          <text key={share} x={plot.left + share * (plot.right - plot.left)} y={height - 4} textAnchor={share === 0 ? 'start' : share === 1 ? 'end' : 'middle'} fill="var(--muted)">
+            {clockTime(fromMs + share * (toMs - fromMs))}
+          </text>
+        ))}
+        {lines.map((line, index) => (
+          <path key={line.label + index} d={pathOf(line, x, y)} fill="none" stroke={lineColour(line.label, lines.length, theme)} strokeWidth={1.5} />
+        ))}
+        {drag && <rect x={x(Math.min(drag.from, drag.to))} width={Math.abs(x(drag.to) - x(drag.from))} y={plot.top} height={plot.bottom - plot.top} fill="var(--accent)" opacity={0.2} />}
+        {hover !== null && !drag && <line x1={x(hover)} x2={x(hover)} y1={plot.top} y2={plot.bottom} stroke="var(--line-strong)" />}
+      </svg>
+      {hover !== null && !drag && (
+        <div className="tip" style={{ position: 'absolute', left: Math.min(x(hover) + 8, width - 180), top: 4 }}>
+          <span title={utc(hover)}>{dateAndTime(hover)}</span>
+          {lines.slice(0, 8).map((line) => (
+            <div key={line.label}>
+              {line.label} <b>{format(valueAt(line, hover))}</b>
+            </div>
+          ))}
+        </div>
+      )}
+    </div>
+  );
+}
+
+function lineColour(label: string, count: number, theme: Theme): string {
+  return count === 1 ? 'var(--accent)' : serviceColour(label, theme);
+}
+
+function pathOf(line: Line, x: (at: number) => number, y: (value: number) => number): string {
+  return line.points.map((point, index) => `${index === 0 ? 'M' : 'L'}${x(point.at).toFixed(1)} ${y(point.value).toFixed(1)}`).join('');
+}
+
+function valueAt(line: Line, at: number): number {
+  let best = 0;
+  let distance = Infinity;
+  for (const point of line.points) {
+    if (Math.abs(point.at - at) < distance) {
+      distance = Math.abs(point.at - at);
+      best = point.value;
+    }
+  }
+  return best;
+}

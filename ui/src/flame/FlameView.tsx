@@ -1,0 +1,314 @@
+// The flame graph with everything around it. Used by every view; its state lives in the URL.
+import './flame.css';
+import { useCallback, useDeferredValue, useEffect, useId, useMemo, useRef, useState } from 'react';
+import { Menu, type MenuItem } from '../app/Menu';
+import { Empty } from '../app/Waiting';
+import { type KeyBinding, useKeys } from '../keys/keyLayer';
+import { formatValue } from '../format/units';
+import { useTheme } from '../theme/theme';
+import { diffColours, flamePalette, nameColours } from './colours';
+import { describeChange, type DiffMode, type SideSizes, weightsFor } from './diff';
+import { download, toCollapsed, toSpeedscope, toSvg } from './exports';
+import { FlameCanvas, type SceneLook } from './FlameCanvas';
+import { FlameMinimap } from './FlameMinimap';
+import { FlameLegend, FlameToolbar } from './FlameToolbar';
+import type { LoadedFlame } from './flameWorker';
+import { frameMenu } from './frameMenu';
+import { FrameTip } from './FrameTip';
+import { FunctionTable } from './FunctionTable';
+import { CallTree } from './CallTree';
+import { windowOf } from './geometry';
+import { search as searchTree } from './search';
+import { SandwichStage } from './SandwichStage';
+import { SourceLines } from './SourceLines';
+import { SpansOfFunction } from './SpansOfFunction';
+import { describeNode, neighbour, TreeMirror } from './TreeMirror';
+import type { Timeline } from './timeline';
+import { describeTransform, type Transform } from './transforms';
+import { findByPath, type FlameTree, stackOf } from './tree';
+import { FLAME_VIEWS, type FlameViewName, useFlameState } from './useFlameState';
+import { useFlameTree } from './useFlameTree';
+import { useFlameWindow } from './useFlameWindow';
+
+export interface FlameViewProps {
+  bytes: ArrayBuffer;
+  unit: string;
+  title: string;
+  prefix?: string;
+  diffMode?: DiffMode;
+  sizes?: Partial<SideSizes>;
+  loadTimeline?: (signal: AbortSignal) => Promise<ArrayBuffer>;
+  pprofHref?: string;
+  onLoaded?: (loaded: LoadedFlame) => void;
+  /** A second graph on the page leaves the keys to the first. */
+  keys?: boolean;
+}
+
+const NO_TRANSFORMS: Transform[] = [];
+
+export function FlameView({ bytes, unit, title, prefix = '', diffMode = 'share', sizes: knownSizes, loadTimeline, pprofHref, onLoaded, keys = true }: FlameViewProps) {
+  const theme = useTheme();
+  const id = useId();
+  const [state, change] = useFlameState(prefix);
+  const [loadedSizes, setLoadedSizes] = useState<SideSizes>({ ticksA: 1, ticksB: 1 });
+  const sizes = useMemo<SideSizes>(() => ({ ...loadedSizes, ...knownSizes }), [loadedSizes, knownSizes]);
+  // By value, not by object: a new object would lay out a million nodes again for nothing.
+  const weightB = weightsFor(diffMode, sizes)?.b ?? 1;
+  const weights = useMemo(() => ({ a: 1, b: weightB }), [weightB]);
+  const order = state.view === 'left-heavy' || state.view === 'tree' ? 'weight' : 'given';
+  const { loaded, tree: arranged, problem, engine } = useFlameTree(bytes, unit, state.transforms, order, weights);
+  const [timeline, setTimeline] = useState<Timeline | null>(null);
+  const [timelineNote, setTimelineNote] = useState('');
+  const [halves, setHalves] = useState<{ callers: FlameTree; callees: FlameTree } | null>(null);
+  const [menu, setMenu] = useState<{ x: number; y: number; title: string; items: MenuItem[] } | null>(null);
+  const [spansOf, setSpansOf] = useState<string | null>(null);
+  const [source, setSource] = useState<{ file: string; line: number } | null>(null);
+  const [hit, setHit] = useState(0);
+  const searchField = useRef<HTMLInputElement>(null);
+  const stage = useRef<HTMLDivElement>(null);
+  const isTimeline = state.view === 'timeline' && loadTimeline !== undefined;
+  const tree = isTimeline ? (timeline?.tree ?? null) : arranged;
+
+  useEffect(() => {
+    if (!loaded) return;
+    if (loaded.isDiff) setLoadedSizes((before) => (before.ticksA === loaded.ticksA && before.ticksB === loaded.ticksB ? before : { ticksA: loaded.ticksA, ticksB: loaded.ticksB }));
+    onLoaded?.(loaded);
+  }, [loaded, onLoaded]);
+
+  useEffect(() => {
+    if (!isTimeline || !loadTimeline) return;
+    const abort = new AbortController();
+    setTimelineNote('');
+    loadTimeline(abort.signal)
+      .then((samples) => engine().timeline(samples))
+      .then(
+        (next) => {
+          setTimeline(next);
+          if (!next) setTimelineNote('No sample of this selection carries a time.');
+        },
+        (cause: unknown) => !abort.signal.aborted && setTimelineNote(cause instanceof Error ? cause.message : String(cause)),
+      );
+    return () => abort.abort();
+    // The engine is one per view and never changes.
+    // eslint-disable-next-line react-hooks/exhaustive-deps
+  }, [isTimeline, loadTimeline]);
+
+  const sandwichName = state.functionName;
+  useEffect(() => {
+    if (state.view !== 'sandwich' || !sandwichName || !loaded) {
+      setHalves(null);
+      return;
+    }
+    let current = true;
+    void engine()
+      .sandwich(state.transforms, sandwichName, weights)
+      .then((next) => current && setHalves(next));
+    return () => {
+      current = false;
+    };
+    // eslint-disable-next-line react-hooks/exhaustive-deps
+  }, [state.view, sandwichName, loaded, state.transforms, weights]);
+
+  const find = useDeferredValue(state.find);
+  const search = useMemo(() => (tree && find ? timed('flame:search', () => searchTree(tree, find)) : null), [tree, find]);
+  const palette = useMemo(() => flamePalette(theme), [theme]);
+  const colourBy = state.colourBy;
+  const lookOf = useCallback(
+    (of: FlameTree, growsUp: boolean, selectedNode: number): SceneLook => ({
+      tree: of,
+      growsUp,
+      nameColour: nameColours(of, colourBy, theme),
+      nodeColour: of.sides ? diffColours(of, weights, theme) : null,
+      weights,
+      search: null,
+      selectedName: -1,
+      selectedNode,
+      palette,
+    }),
+    [colourBy, theme, weights, palette],
+  );
+  const selectedNode = useMemo(() => (tree && state.selected && !isTimeline ? findByPath(tree, parseInt(state.selected, 16)) : -1), [tree, state.selected, isTimeline]);
+  const base = useMemo(() => (tree && tree.count > 0 ? lookOf(tree, state.view === 'flame', -1) : null), [tree, lookOf, state.view]);
+  const selectedName = useMemo(() => (tree && state.functionName ? tree.names.indexOf(state.functionName) : -1), [tree, state.functionName]);
+  const look = useMemo<SceneLook | null>(() => base && { ...base, search, selectedNode, selectedName }, [base, search, selectedNode, selectedName]);
+
+  const { shown: shownWindow, move: onWindow } = useFlameWindow(tree, state, change, isTimeline);
+
+  const hashOf = (node: number) => tree!.pathHash[node]!.toString(16);
+  const zoomTo = (node: number) => {
+    if (!tree) return;
+    if (isTimeline) onWindow(windowOf(tree, node));
+    else change({ zoom: node > 0 ? hashOf(node) : '', window: '', selected: hashOf(node), functionName: node > 0 ? tree.names[tree.name[node]!]! : '' });
+  };
+  const selectNode = (node: number) => tree && !isTimeline && change({ selected: hashOf(node), functionName: tree.names[tree.name[node]!]! }, 'replace');
+  const addTransform = (transform: Transform) => change({ transforms: [...state.transforms, transform], zoom: '', window: '' });
+  const openMenu = (functionName: string, node: number, x: number, y: number) =>
+    tree &&
+    setMenu({
+      x,
+      y,
+      title: functionName,
+      items: frameMenu(tree, functionName, node, {
+        add: addTransform,
+        sandwich: (name) => change({ view: 'sandwich', functionName: name }),
+        zoom: zoomTo,
+        spansOf: setSpansOf,
+        sourceOf: (file, line) => setSource({ file, line }),
+      }),
+    });
+  const stepHit = (direction: 1 | -1) => {
+    if (!search || search.hits.length === 0) return;
+    const next = (hit + direction + search.hits.length) % search.hits.length;
+    setHit(next);
+    selectNode(search.hits[next]!);
+  };
+  useEffect(() => setHit(0), [search]);
+  const openMore = (x: number, y: number) =>
+    tree &&
+    setMenu({
+      x,
+      y,
+      title: 'Graph',
+      items: [
+        { label: 'Collapse all recursion', hint: 'r', run: () => addTransform({ do: 'collapse-all-recursion' }) },
+        { label: 'Hide runtime and kernel', run: () => addTransform({ do: 'hide-runtime' }) },
+        { label: 'Own code only', run: () => addTransform({ do: 'own-code' }) },
+        { label: 'Invert: leaves first', hint: 'i', run: () => addTransform({ do: 'invert' }) },
+        'line',
+        { label: 'Export SVG', run: () => look && shownWindow && download(`${title}.svg`, toSvg(look, shownWindow, (node) => describeNode(tree, node)), 'image/svg+xml') },
+        { label: 'Export PNG', run: () => stage.current?.querySelector<HTMLCanvasElement>('.flame-canvas')?.toBlob((blob) => blob && download(`${title}.png`, blob)) },
+        { label: 'Export collapsed stacks', run: () => download(`${title}.collapsed`, toCollapsed(tree)) },
+        { label: 'Export for speedscope', run: () => download(`${title}.speedscope.json`, toSpeedscope(tree, title), 'application/json') },
+        ...(pprofHref ? [{ label: 'Export pprof', run: () => void open(pprofHref, '_blank') }] : []),
+      ],
+    });
+
+  const current = selectedNode >= 0 ? selectedNode : state.zoom && tree ? Math.max(0, findByPath(tree, parseInt(state.zoom, 16))) : 0;
+  const undo = () => change({ transforms: state.transforms.slice(0, -1), zoom: '', window: '' });
+  const bindings: KeyBinding[] = [
+    ...FLAME_VIEWS.map((view: FlameViewName, index) => ({ key: String(index + 1), does: view, run: () => change({ view }) })),
+    { key: 's', does: 'search in the graph', run: () => searchField.current?.focus() },
+    { key: 'n', does: 'next hit', run: () => stepHit(1) },
+    { key: 'N', does: 'previous hit', run: () => stepHit(-1) },
+    { key: 'u', does: 'undo transform', run: undo },
+    { key: 'm', does: 'menu of the selected frame', run: () => {
+        const bounds = stage.current?.getBoundingClientRect();
+        if (tree && bounds && current > 0) openMenu(tree.names[tree.name[current]!]!, current, bounds.left + 60, bounds.top + 40);
+      } },
+    { key: 'r', does: 'collapse recursion', run: () => addTransform({ do: 'collapse-all-recursion' }) },
+    { key: 'i', does: 'invert', run: () => addTransform({ do: 'invert' }) },
+    { key: '0', does: 'whole graph', run: () => change({ zoom: '', window: '' }) },
+  ];
+  useKeys('Flame graph', keys ? bindings : []);
+
+  if (problem) return <Empty title="This flame graph cannot be shown">{problem}</Empty>;
+  if (isTimeline && timelineNote) return <Empty title="No timeline"><p>{timelineNote}</p><button onClick={() => change({ view: 'icicle' })}>Back to the icicle</button></Empty>;
+  if (!tree || !loaded) return <div className="flame" aria-busy="true" />;
+  if (tree.count === 0 || tree.total[0] === 0) {
+    return (
+      <Empty title={state.transforms.length > 0 ? 'Nothing is left after the transforms' : 'No samples here'}>
+        {state.transforms.length > 0 ? (
+          <button onClick={undo}>Undo the last one</button>
+        ) : (
+          <p>The selection holds no sample of this type. It may be shorter than the sampling interval, not profiled, or its samples carry no span id. A wider scope (trace, process) or another type may show more.</p>
+        )}
+      </Empty>
+    );
+  }
+  const tip = (of: FlameTree) => (node: number) => (
+    <FrameTip tree={of} node={node} viewTotal={shownWindow ? shownWindow.to - shownWindow.from : 0} interval={loaded.exactness?.interval ?? 0} weights={weights} mode={diffMode} sizes={sizes} />
+  );
+  const zoomNode = state.zoom ? findByPath(tree, parseInt(state.zoom, 16)) : -1;
+  return (
+    <section className="flame" aria-label={title}>
+      <FlameToolbar state={state} change={change} tree={tree} search={search} hit={hit} stepHit={stepHit} searchField={searchField} hasTimeline={loadTimeline !== undefined} openMore={openMore} />
+      <div className="flame-crumbs">
+        <button onClick={() => change({ transforms: NO_TRANSFORMS, zoom: '', window: '' })} title="All frames, no transforms">
+          all {tree.sides ? describeChange(tree.sides.totalA[0]! * weights.a, tree.sides.totalB[0]! * weights.b, diffMode, tree.unit, sizes) : formatValue(tree.total[0]!, tree.unit)}
+        </button>
+        {state.transforms.map((transform, index) => (
+          <span key={index}>
+            ›{' '}
+            <button title="Back to this step" onClick={() => change({ transforms: state.transforms.slice(0, index + 1), zoom: '', window: '' })}>
+              {describeTransform(transform)}
+            </button>
+          </span>
+        ))}
+        {zoomNode > 0 &&
+          stackOf(tree, zoomNode)
+            .slice(1)
+            .slice(-4)
+            .map((node) => (
+              <span key={node}>
+                ›{' '}
+                <button title="Zoom to this frame" onClick={() => zoomTo(node)}>
+                  {tree.names[tree.name[node]!]}
+                </button>
+              </span>
+            ))}
+        {state.transforms.length > 0 && (
+          <button onClick={undo} title="u">
+            undo
+          </button>
+        )}
+        <span className="grow" />
+        <FlameLegend isDiff={tree.sides !== null} colourBy={state.colourBy} theme={theme} />
+      </div>
+      {state.view === 'table' && (
+        <FunctionTable
+          tree={tree}
+          weights={weights}
+          search={search}
+          interval={loaded.exactness?.interval ?? 0}
+          mode={diffMode}
+          sizes={sizes}
+          selected={state.functionName}
+          onSelect={(name) => change({ functionName: name, selected: '' }, 'replace')}
+          onOpen={(name) => change({ view: 'sandwich', functionName: name })}
+          onMenu={(name, x, y) => openMenu(name, -1, x, y)}
+        />
+      )}
+      {state.view === 'tree' && <CallTree tree={tree} search={search} selected={selectedNode} onSelect={selectNode} onMenu={(node, x, y) => openMenu(tree.names[tree.name[node]!]!, node, x, y)} />}
+      {state.view === 'sandwich' && (
+        <SandwichStage functionName={state.functionName} halves={halves} lookOf={lookOf} tip={tip} onName={(name) => change({ functionName: name })} onMenu={(name, x, y) => openMenu(name, -1, x, y)} pick={() => change({ view: 'table' })} />
+      )}
+      {look && shownWindow && (state.view === 'flame' || state.view === 'icicle' || state.view === 'left-heavy' || state.view === 'timeline') && (
+        <>
+          <FlameMinimap look={base!} window={shownWindow} onWindow={onWindow} />
+          <div
+            ref={stage}
+            className="flame-stage"
+            role="tree"
+            tabIndex={0}
+            aria-label={`${title}, ${tree.count.toLocaleString('en-US')} frames. Arrows walk, Enter zooms.`}
+            aria-activedescendant={`${id}-${current}`}
+            onKeyDown={(event) => {
+              if (event.key === 'Enter') zoomTo(current);
+              else if (event.key === 'Escape' && (state.zoom || state.window)) change({ zoom: '', window: '' });
+              else {
+                const next = neighbour(tree, current, event.key, state.view === 'flame');
+                if (!event.key.startsWith('Arrow')) return;
+                if (next >= 0) selectNode(next);
+              }
+              event.preventDefault();
+              event.stopPropagation();
+            }}
+          >
+            <TreeMirror tree={tree} node={Math.min(current, tree.count - 1)} id={id} />
+            <FlameCanvas look={look} window={shownWindow} onWindow={onWindow} onNode={zoomTo} onMenu={(node, x, y) => openMenu(tree.names[tree.name[node]!]!, node, x, y)} tip={tip(tree)} follow={selectedNode} />
+          </div>
+        </>
+      )}
+      {menu && <Menu {...menu} close={() => setMenu(null)} />}
+      {source && <SourceLines {...source} close={() => setSource(null)} />}
+      {spansOf && <SpansOfFunction name={spansOf} close={() => setSpansOf(null)} />}
+    </section>
+  );
+}
+
+function timed<T>(name: string, work: () => T): T {
+  const began = performance.now();
+  const result = work();
+  performance.measure(name, { start: began, end: performance.now() });
+  return result;
+}

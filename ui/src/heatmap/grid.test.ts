@@ -1,0 +1,24 @@
+import { describe, expect, it } from 'vitest';
+import { countIn, formatBox, gridOfHistogram, gridOfSpans, parseBox } from './grid';
+
+describe('heatmap', () => {
+  it('counts every span once, and the same in its box', () => {
+    const spans = Array.from({ length: 100 }, (_, i) => ({ traceId: '', spanId: '', service: '', name: '', startMs: i * 10, durationNs: 1e6 * (1 + i), failed: i === 3, attributes: [] }));
+    const grid = gridOfSpans(spans, 0, 1000, 20, 12);
+    expect(grid.total).toBe(100);
+    expect(grid.errors.reduce((sum, count) => sum + count, 0)).toBe(1);
+    expect(countIn(grid, { fromMs: 0, toMs: 1000, lowNs: 1, highNs: 1e12 })).toBe(100);
+    const box = { fromMs: 5, toMs: 10, lowNs: 100, highNs: 200 };
+    expect(parseBox(formatBox(box))).toEqual(box);
+    expect(parseBox('')).toBeNull();
+  });
+
+  it('reads buckets of powers of two, with gaps', () => {
+    const line = (seconds: number, values: number[]) => ({ labels: [{ key: '__bucket', value: { doubleValue: seconds } }], samples: values.map((value, i) => ({ timestampMs: String((i + 1) * 100), value })) });
+    const grid = gridOfHistogram([line(0.128, [1, 2]), line(1.024, [3, 0])], 0, 200, 2)!;
+    expect(grid.edges.length - 1).toBe(4);
+    expect(grid.total).toBe(6);
+    expect(grid.counts[0]).toBe(1);
+    expect(grid.counts[3 * 2]).toBe(3);
+  });
+});

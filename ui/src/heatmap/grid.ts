@@ -1,0 +1,111 @@
+// Counts of spans by time and (logarithmic) latency.
+import { type MetricSeries, plainValue, type SpanRow } from '../api/traces';
+
+export interface HeatGrid {
+  columns: number;
+  /** Lower edges of the latency rows in ns, ascending, and the upper edge of the last. */
+  edges: Float64Array;
+  fromMs: number;
+  toMs: number;
+  /** columns × rows, row-major from the lowest latency. */
+  counts: Float64Array;
+  errors: Float64Array;
+  most: number;
+  total: number;
+  /** True when counted from a capped list of spans and not from all of them. */
+  sampled: boolean;
+}
+
+function emptyGrid(columns: number, edges: Float64Array, fromMs: number, toMs: number, sampled: boolean): HeatGrid {
+  const cells = columns * (edges.length - 1);
+  return { columns, edges, fromMs, toMs, counts: new Float64Array(cells), errors: new Float64Array(cells), most: 0, total: 0, sampled };
+}
+
+function finish(grid: HeatGrid): HeatGrid {
+  grid.most = grid.counts.reduce((most, count) => Math.max(most, count), 0);
+  grid.total = grid.counts.reduce((sum, count) => sum + count, 0);
+  return grid;
+}
+
+/** Rows of equal height on a log scale that hold everything between the extremes. */
+export function logEdges(leastNs: number, mostNs: number, rows: number): Float64Array {
+  const low = Math.log(Math.max(1, leastNs * 0.95));
+  const high = Math.log(Math.max(leastNs * 2, mostNs * 1.05, 2));
+  return Float64Array.from({ length: rows + 1 }, (_, row) => Math.exp(low + ((high - low) * row) / rows));
+}
+
+export function gridOfSpans(spans: readonly SpanRow[], fromMs: number, toMs: number, columns: number, rows: number): HeatGrid {
+  let least = Infinity;
+  let most = 0;
+  for (const span of spans) {
+    least = Math.min(least, Math.max(1, span.durationNs));
+    most = Math.max(most, span.durationNs);
+  }
+  const grid = emptyGrid(columns, logEdges(Number.isFinite(least) ? least : 1e6, most || 1e9, rows), fromMs, toMs, true);
+  for (const span of spans) {
+    const column = Math.floor(((span.startMs - fromMs) / (toMs - fromMs)) * columns);
+    const row = rowOf(grid, span.durationNs);
+    if (column < 0 || column >= columns || row < 0) continue;
+    grid.counts[row * columns + column]!++;
+    if (span.failed) grid.errors[row * columns + column]!++;
+  }
+  return finish(grid);
+}
+
+export function rowOf(grid: HeatGrid, durationNs: number): number {
+  for (let row = 0; row < grid.edges.length - 1; row++) if (durationNs < grid.edges[row + 1]!) return durationNs >= grid.edges[0]! ? row : -1;
+  return -1;
+}
+
+/** From `histogram_over_time(duration)`: one series per bucket, labelled by its upper edge in seconds. */
+export function gridOfHistogram(series: readonly MetricSeries[], fromMs: number, toMs: number, columns: number): HeatGrid | null {
+  const buckets = series
+    .map((line) => ({ upperNs: Number(plainValue(line.labels?.find((label) => label.key === '__bucket')?.value)) * 1e9, samples: line.samples ?? [] }))
+    .filter((bucket) => bucket.upperNs > 0)
+    .sort((a, b) => a.upperNs - b.upperNs);
+  if (buckets.length === 0) return null;
+  // Buckets are powers of two; missing ones in between must not squeeze the scale.
+  const steps = Math.max(1, Math.round(Math.log2(buckets.at(-1)!.upperNs / buckets[0]!.upperNs)));
+  const edges = Float64Array.from({ length: steps + 2 }, (_, row) => (buckets[0]!.upperNs / 2) * 2 ** row);
+  const grid = emptyGrid(columns, edges, fromMs, toMs, false);
+  for (const bucket of buckets) {
+    const row = Math.round(Math.log2(bucket.upperNs / buckets[0]!.upperNs));
+    for (const sample of bucket.samples) {
+      // Labelled by the right edge of its step.
+      const column = Math.min(columns - 1, Math.floor(((Number(sample.timestampMs) - 1 - fromMs) / (toMs - fromMs)) * columns));
+      if (column >= 0) grid.counts[row * columns + column]! += sample.value ?? 0;
+    }
+  }
+  return finish(grid);
+}
+
+export interface HeatBox {
+  fromMs: number;
+  toMs: number;
+  lowNs: number;
+  highNs: number;
+}
+
+export function countIn(grid: HeatGrid, box: HeatBox): number {
+  let count = 0;
+  const rows = grid.edges.length - 1;
+  for (let row = 0; row < rows; row++) {
+    const middle = Math.sqrt(grid.edges[row]! * grid.edges[row + 1]!);
+    if (middle < box.lowNs || middle > box.highNs) continue;
+    for (let column = 0; column < grid.columns; column++) {
+      const at = grid.fromMs + ((column + 0.5) / grid.columns) * (grid.toMs - grid.fromMs);
+      if (at >= box.fromMs && at <= box.toMs) count += grid.counts[row * grid.columns + column]!;
+    }
+  }
+  return count;
+}
+
+/** `from|to|low|high`, for the URL. */
+export function formatBox(box: HeatBox): string {
+  return [Math.round(box.fromMs), Math.round(box.toMs), Math.round(box.lowNs), Math.round(box.highNs)].join('|');
+}
+
+export function parseBox(text: string): HeatBox | null {
+  const [fromMs, toMs, lowNs, highNs] = text.split('|').map(Number);
+  return text && fromMs! < toMs! && lowNs! < highNs! ? { fromMs: fromMs!, toMs: toMs!, lowNs: lowNs!, highNs: highNs! } : null;
+}

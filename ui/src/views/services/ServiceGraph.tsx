@@ -1,0 +1,71 @@
+import { useMemo } from 'react';
+import { type GraphEdge, readServiceGraph } from '../../api/services';
+import { useAnswer } from '../../api/useAnswer';
+import { Empty, Shown } from '../../app/Waiting';
+import { formatDuration, formatRate, formatShare } from '../../format/units';
+import type { ResolvedRange } from '../../location/timeRange';
+import { hrefOf } from '../../location/urlState';
+import { serviceColour } from '../../theme/evenPalette';
+import { useTheme } from '../../theme/theme';
+import { layoutGraph } from './graphLayout';
+
+const BOX = { width: 160, height: 40, gapX: 90, gapY: 22 };
+
+export function ServiceGraph({ range, services }: { range: ResolvedRange; services: readonly string[] }) {
+  const theme = useTheme();
+  const answer = useAnswer(`graph|${range.fromMs}|${range.toMs}`, (signal) => readServiceGraph(range, signal));
+  const edges = answer.value;
+  const layout = useMemo(() => layoutGraph(edges ?? [], services), [edges, services]);
+  const x = (column: number) => 10 + column * (BOX.width + BOX.gapX);
+  const y = (row: number) => 10 + row * (BOX.height + BOX.gapY);
+  return (
+    <Shown answer={answer} what="the service graph">
+      {(found) =>
+        found.length === 0 ? (
+          <Empty title="No call between services in this time range" />
+        ) : (
+          <div className="graph" tabIndex={0} role="region" aria-label="Service graph">
+            <svg width={x(layout.columns)} height={y(layout.rows) + 10}>
+              {found.map((edge) => {
+                const from = layout.places.get(edge.client)!;
+                const to = layout.places.get(edge.server)!;
+                const x1 = x(from.column) + BOX.width;
+                const y1 = y(from.row) + BOX.height / 2;
+                const x2 = x(to.column);
+                const y2 = y(to.row) + BOX.height / 2;
+                const bend = Math.max(40, Math.abs(x2 - x1) / 2);
+                return (
+                  <g key={`${edge.client}→${edge.server}`}>
+                    <title>{`${edge.client} → ${edge.server}: ${formatRate(edge.rate)}, ${formatShare(edge.errors)} failed${edge.p95_ns ? `, P95 ${formatDuration(edge.p95_ns)}` : ''}`}</title>
+                    <path d={`M${x1} ${y1} C${x1 + bend} ${y1} ${x2 - bend} ${y2} ${x2} ${y2}`} fill="none" stroke={edge.errors > 0.01 ? 'var(--error)' : 'var(--line-strong)'} strokeWidth={Math.min(5, 1 + Math.log10(1 + edge.rate))} strokeDasharray={edge.errors > 0.01 ? '6 3' : undefined} />
+                  </g>
+                );
+              })}
+              {[...layout.places.values()].map((place) => (
+                <a key={place.service} href={hrefOf(['traces'], { service: place.service })}>
+                  <rect x={x(place.column)} y={y(place.row)} width={BOX.width} height={BOX.height} rx={4} fill="var(--panel)" stroke="var(--line-strong)" />
+                  <rect x={x(place.column)} y={y(place.row)} width={4} height={BOX.height} fill={serviceColour(place.service, theme)} />
+                  <text x={x(place.column) + 12} y={y(place.row) + 17}>
+                    {place.service.length > 20 ? `${place.service.slice(0, 19)}…` : place.service}
+                  </text>
+                  <text className="edge-label" x={x(place.column) + 12} y={y(place.row) + 32}>
+                    {callsInto(found, place.service)}
+                  </text>
+                </a>
+              ))}
+            </svg>
+          </div>
+        )
+      }
+    </Shown>
+  );
+}
+
+/** What arrives at a service over all its callers. */
+function callsInto(edges: readonly GraphEdge[], service: string): string {
+  const incoming = edges.filter((edge) => edge.server === service);
+  if (incoming.length === 0) return 'entry';
+  const rate = incoming.reduce((sum, edge) => sum + edge.rate, 0);
+  const failed = incoming.reduce((sum, edge) => sum + edge.rate * edge.errors, 0) / (rate || 1);
+  return `${formatRate(rate)}${failed > 0.005 ? ` · ${formatShare(failed)} failed` : ''}`;
+}

@@ -1,0 +1,113 @@
+// The code of the selected span, at once: scope and type switch, ledger, flame graph.
+import { useCallback, useDeferredValue, useMemo } from 'react';
+import { cohortFlame, cohortLedger, type Ledger, mergedFlame } from '../../api/cohort';
+import type { Exactness } from '../../api/evidence';
+import { profileAddress, readProfile, readTimedSamples, type Scope, type SpanProfileFacts } from '../../api/profiles';
+import { useAnswer } from '../../api/useAnswer';
+import { Failure, Progress } from '../../app/Waiting';
+import type { LoadedFlame } from '../../flame/flameWorker';
+import { FlameView } from '../../flame/FlameView';
+import { useKeys } from '../../keys/keyLayer';
+import { useParam } from '../../location/urlState';
+import { spanLedger } from '../../waterfall/barParts';
+import { LedgerBar } from '../../waterfall/LedgerBar';
+import type { TraceModel } from '../../waterfall/traceModel';
+
+const SCOPES: readonly [Scope, string][] = [
+  ['span', 'span'],
+  ['subtree', '+ children'],
+  ['trace', 'trace'],
+  ['process', 'process'],
+];
+const SCOPE_HINTS: Record<Scope, string> = {
+  span: 'Samples of this span alone',
+  subtree: 'Samples of this span and all below it',
+  trace: 'Samples of the whole trace',
+  process: 'All samples of the process while the span ran',
+};
+const TYPES = ['cpu', 'wall', 'off_cpu', 'alloc_space', 'mutex', 'block'];
+
+interface Props {
+  trace: TraceModel;
+  traceId: string;
+  span: number;
+  facts: Readonly<Record<string, SpanProfileFacts>> | null;
+  summaryMissing: boolean;
+  onEvidence: (evidence: Exactness | null) => void;
+}
+
+export function SpanCode({ trace, traceId, span: chosen, facts, onEvidence }: Props) {
+  const [scopeText, setScope] = useParam('scope', 'subtree');
+  const [type, setType] = useParam('type', 'cpu');
+  const [merged, setMerged] = useParam('merged');
+  // Walking rows with a held key must not queue a request per row.
+  const span = useDeferredValue(chosen);
+  const scope = scopeText as Scope;
+  const spanId = trace.spanId[span]!;
+  const range = useMemo(() => ({ fromMs: trace.originMs - 60_000, toMs: trace.originMs + trace.totalNs / 1e6 + 60_000 }), [trace]);
+  const query = `{ trace:id = "${traceId}" && span:id = "${spanId}" }`;
+  const subject = scope === 'trace' ? traceId : spanId;
+  const flame = useAnswer(`${traceId}|${subject}|${scope}|${type}|${merged}`, (signal) => {
+    if (merged) return mergedFlame({ query, type, range, scope: 'subtree' }, signal);
+    if (scope === 'span') return readProfile({ trace_id: traceId, span_id: spanId, type }, signal);
+    if (scope === 'trace') return readProfile({ trace_id: traceId, type }, signal);
+    return cohortFlame({ query, type, range, scope }, signal);
+  });
+  const remoteLedger = useAnswer(`${traceId}|${spanId}|${type}`, (signal) => cohortLedger({ query, type, range, scope: 'span' }, signal));
+  const ledger = useMemo<Ledger>(() => {
+    if (remoteLedger.value) return remoteLedger.value;
+    const own = spanLedger(trace, span, facts?.[spanId]);
+    return {
+      duration_ns: own.durationNs,
+      parts: [
+        { kind: 'cpu', ns: own.cpuNs },
+        { kind: 'wait', ns: own.waitNs },
+        { kind: 'child', ns: own.childNs },
+        { kind: 'unexplained', ns: own.unexplainedNs },
+      ],
+    };
+  }, [remoteLedger.value, trace, span, facts, spanId]);
+  const onLoaded = useCallback((loaded: LoadedFlame) => onEvidence(loaded.exactness), [onEvidence]);
+  const loadTimeline = useCallback((signal: AbortSignal) => readTimedSamples(traceId, scope === 'trace' ? null : spanId, type, signal), [traceId, scope, spanId, type]);
+  useKeys('Code of the span', [
+    { key: 'g', does: 'merged tree of spans and code', run: () => setMerged(merged ? null : '1') },
+    { key: 'f', does: 'to the flame graph', run: () => document.querySelector<HTMLElement>('.flame-stage')?.focus() },
+  ]);
+  return (
+    <>
+      <div className="bar" style={{ padding: '2px 8px' }}>
+        <b className="ellipsis" style={{ maxWidth: '30ch' }} title={trace.name[span]}>
+          {trace.name[span]}
+        </b>
+        <span className="buttons" role="group" aria-label="Samples of">
+          {SCOPES.map(([name, label]) => (
+            <button key={name} aria-pressed={!merged && scope === name} title={SCOPE_HINTS[name]} onClick={() => (setScope(name), merged && setMerged(null))}>
+              {label}
+            </button>
+          ))}
+          <button aria-pressed={merged === '1'} title="Spans go on into their code; sums to the whole duration  g" onClick={() => setMerged(merged ? null : '1')}>
+            spans + code
+          </button>
+        </span>
+        <select aria-label="Profile type" value={type} onChange={(event) => setType(event.target.value)}>
+          {TYPES.map((name) => (
+            <option key={name}>{name}</option>
+          ))}
+        </select>
+      </div>
+      <LedgerBar ledger={ledger} of={`of ${trace.name[span]}`} />
+      <Progress what={`${type} samples of ${trace.name[span]}`} answer={flame} />
+      {flame.error && <Failure error={flame.error} what={merged ? 'merged trees' : `flame graphs of ${scope === 'span' || scope === 'trace' ? 'spans' : `a ${scope}`}`} retry={flame.retry} />}
+      {flame.value && (
+        <FlameView
+          bytes={flame.value}
+          unit={type.startsWith('alloc') ? 'bytes' : 'nanoseconds'}
+          title={`${trace.name[span]} ${type}`}
+          onLoaded={onLoaded}
+          loadTimeline={loadTimeline}
+          pprofHref={profileAddress({ trace_id: traceId, ...(scope === 'trace' ? {} : { span_id: spanId }), type }, 'pprof')}
+        />
+      )}
+    </>
+  );
+}

@@ -1,0 +1,84 @@
+// One trace: the waterfall left, the code of the selected span right.
+import { useCallback, useMemo, useState } from 'react';
+import { address, getJson } from '../../api/request';
+import { readTraceProfileSummary } from '../../api/profiles';
+import { useAnswer } from '../../api/useAnswer';
+import { CopyButton } from '../../app/CopyButton';
+import { EvidenceStrip } from '../../app/EvidenceStrip';
+import { SplitPanes } from '../../app/SplitPanes';
+import { Empty, Failure, Progress } from '../../app/Waiting';
+import type { Exactness } from '../../api/evidence';
+import { dateAndTime, utc } from '../../format/clock';
+import { formatDuration } from '../../format/units';
+import { useKeys } from '../../keys/keyLayer';
+import { hrefOf, openView, useParam } from '../../location/urlState';
+import { Waterfall } from '../../waterfall/Waterfall';
+import { buildTrace, type RawTrace } from '../../waterfall/traceModel';
+import { SpanCode } from './SpanCode';
+
+export default function TraceView({ traceId }: { traceId: string }) {
+  const answer = useAnswer(traceId, async (signal) => buildTrace(await getJson<RawTrace>(address(`/api/v2/traces/${traceId}`), signal)) ?? 'absent');
+  const summary = useAnswer(traceId, (signal) => readTraceProfileSummary(traceId, signal));
+  const [spanId, setSpanId] = useParam('span');
+  const [filter, setFilter] = useParam('spans');
+  const [evidence, setEvidence] = useState<Exactness | null>(null);
+  const trace = answer.value === 'absent' ? null : answer.value;
+  const facts = summary.value;
+  const longestOwn = useMemo(() => {
+    if (!trace) return 0;
+    // Without a choice in the URL, begin where the samples are; else at the root.
+    let best = 0;
+    for (let span = 0; span < trace.count; span++) if ((facts?.[trace.spanId[span]!]?.cpu_ns ?? 0) > (facts?.[trace.spanId[best]!]?.cpu_ns ?? 0)) best = span;
+    return best;
+  }, [trace, facts]);
+  const selected = useMemo(() => {
+    if (!trace) return -1;
+    const at = spanId ? trace.spanId.indexOf(spanId) : -1;
+    return at >= 0 ? at : spanId ? 0 : longestOwn;
+  }, [trace, spanId, longestOwn]);
+  const onSelect = useCallback((span: number) => trace && setSpanId(trace.spanId[span]!, 'replace'), [trace, setSpanId]);
+  const onFilter = useCallback((text: string) => setFilter(text || null, 'replace'), [setFilter]);
+  useKeys('Trace', [{ key: 'e', does: 'explain this trace', run: () => openView(['explain'], { target: traceId }) }]);
+
+  if (answer.error && answer.error.status !== 404) return <Failure error={answer.error} what={`trace ${traceId}`} retry={answer.retry} />;
+  if (answer.value === 'absent' || answer.error) {
+    return (
+      <Empty title="This trace is not stored here">
+        <p className="mono">{traceId}</p>
+        <p>It may have been dropped by sampling, be past its retention, or still be on its way: late spans appear within a second of their arrival.</p>
+        <button onClick={answer.retry}>Look again</button>
+      </Empty>
+    );
+  }
+  if (!trace) return <Progress what={`trace ${traceId.slice(0, 8)}`} answer={answer} />;
+  const errors = trace.failed.reduce((sum, flag) => sum + flag, 0);
+  return (
+    <>
+      <div className="bar">
+        <h1 className="ellipsis">
+          {trace.service[0]} {trace.name[0]}
+        </h1>
+        <b>{formatDuration(trace.totalNs)}</b>
+        <span className="muted" title={utc(trace.originMs)}>
+          {dateAndTime(trace.originMs)}
+        </span>
+        <span>
+          {trace.count.toLocaleString('en-US')} spans, {trace.services.length} services
+        </span>
+        {errors > 0 && <span className="error-text">✕ {errors} {errors === 1 ? 'error' : 'errors'}</span>}
+        {trace.orphans > 0 && <span className="warn-text">{trace.orphans} {trace.orphans === 1 ? 'span without its parent' : 'spans without their parents'}</span>}
+        {trace.partial && <span className="warn-text">{trace.partial}</span>}
+        <span className="grow" />
+        <CopyButton text={traceId} label="Copy id" />
+        <a href={hrefOf(['explain'], { target: traceId })}>Explain</a>
+      </div>
+      <div className="view-body flush">
+        <SplitPanes
+          left={<Waterfall trace={trace} facts={facts} selected={selected} onSelect={onSelect} filter={filter} onFilter={onFilter} />}
+          right={selected >= 0 && <SpanCode trace={trace} traceId={traceId} span={selected} facts={facts} summaryMissing={summary.error?.kind === 'missing'} onEvidence={setEvidence} />}
+        />
+      </div>
+      <EvidenceStrip evidence={evidence} extra={summary.error?.kind === 'missing' ? 'this server does not have per-span profile summaries yet: bars show durations only' : undefined} />
+    </>
+  );
+}

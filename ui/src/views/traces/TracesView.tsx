@@ -1,0 +1,153 @@
+// What is slow: question, heatmap, spans; and beside it the code of whatever is chosen.
+import './traces.css';
+import { useMemo, useState } from 'react';
+import type { Exactness } from '../../api/evidence';
+import { plainValue, queryMetricRange } from '../../api/traces';
+import { useAnswer } from '../../api/useAnswer';
+import { EvidenceStrip } from '../../app/EvidenceStrip';
+import { SplitPanes } from '../../app/SplitPanes';
+import { Empty, Failure, Progress, Shown } from '../../app/Waiting';
+import { SeriesChart } from '../../charts/SeriesChart';
+import { dateAndTime } from '../../format/clock';
+import { formatCount, formatDuration } from '../../format/units';
+import { countIn, formatBox, gridOfHistogram, gridOfSpans, type HeatBox, parseBox } from '../../heatmap/grid';
+import { Heatmap } from '../../heatmap/Heatmap';
+import { useKeys } from '../../keys/keyLayer';
+import { changeParams, openView, useParam } from '../../location/urlState';
+import { useTimeRange } from '../../location/useTimeRange';
+import { durationLiteral, narrow } from '../../traceql/narrow';
+import { QueryEditor } from '../../traceql/QueryEditor';
+import { isMetricsQuery } from '../../traceql/tokens';
+import { CohortCode } from './CohortCode';
+import { keyOf, ResultsTable } from './ResultsTable';
+import { searchSpans } from './searchSpans';
+
+const COLUMNS = 60;
+const LIMIT = 1000;
+const EXAMPLES = ['{ duration > 500ms }', '{ status = error }', '{ resource.service.name = "shop" && kind = server }', '{ profile.cpu > 200ms }', '{ } | quantile_over_time(duration, .99) by (resource.service.name)'];
+
+export default function TracesView() {
+  const { resolved } = useTimeRange();
+  const [service] = useParam('service');
+  const [asked] = useParam('q');
+  const query = asked || (service ? `{ resource.service.name = ${JSON.stringify(service)} && kind = server }` : '{ kind = server }');
+  const [boxText] = useParam('box');
+  const [selectedKey, setSelectedKey] = useParam('pick');
+  const [compare, setCompare] = useParam('cmp');
+  const [evidence, setEvidence] = useState<Exactness | null>(null);
+  const when = `${resolved.fromMs}|${resolved.toMs}`;
+  const isMetrics = isMetricsQuery(query);
+  const stepSeconds = Math.max(1, Math.round((resolved.toMs - resolved.fromMs) / 1000 / COLUMNS));
+  const found = useAnswer(isMetrics ? null : `${query}|${when}`, (signal) => searchSpans(query, resolved, LIMIT, signal));
+  const histogram = useAnswer(isMetrics ? null : `histogram|${query}|${when}`, (signal) => queryMetricRange(`${query} | histogram_over_time(duration)`, resolved, stepSeconds, signal));
+  const metrics = useAnswer(isMetrics ? `metrics|${query}|${when}` : null, (signal) => queryMetricRange(query, resolved, stepSeconds, signal));
+  const box = useMemo(() => parseBox(boxText), [boxText]);
+  const rows = found.value?.rows;
+  const grid = useMemo(() => {
+    const counted = histogram.value ? gridOfHistogram(histogram.value, resolved.fromMs, resolved.toMs, COLUMNS) : null;
+    // Powers of two are coarse; where the list is complete, counting it ourselves shows more.
+    if (rows && (!counted || rows.length < LIMIT)) return gridOfSpans(rows, resolved.fromMs, resolved.toMs, COLUMNS, 24);
+    return counted;
+  }, [histogram.value, rows, resolved]);
+  const shownRows = useMemo(() => (rows && box ? rows.filter((row) => row.startMs >= box.fromMs && row.startMs <= box.toMs && row.durationNs >= box.lowNs && row.durationNs <= box.highNs) : rows), [rows, box]);
+
+  const boxQuery = box ? narrow(query, `duration >= ${durationLiteral(box.lowNs)} && duration <= ${durationLiteral(box.highNs)}`) : query;
+  const restQuery = box ? narrow(query, `duration < ${durationLiteral(box.lowNs)}`) : null;
+  const boxRange = useMemo(() => (box ? { fromMs: box.fromMs, toMs: box.toMs } : resolved), [box, resolved]);
+  const picked = rows?.find((row) => keyOf(row) === selectedKey);
+  const setBox = (next: HeatBox | null) => changeParams({ box: next ? formatBox(next) : null, pick: null, cmp: null });
+  const explainHref = { target: boxQuery, baseline: restQuery, from: String(Math.round(boxRange.fromMs)), to: String(Math.round(boxRange.toMs)) };
+  const explain = () => openView(['explain'], picked && !box ? { target: picked.traceId } : explainHref);
+  useKeys('Traces', [
+    { key: 'e', does: 'explain the selection', run: explain },
+    { key: 'c', does: 'compare the selection with the rest', run: () => box && setCompare(compare ? null : '1') },
+    { key: 'f', does: 'to the flame graph', run: () => document.querySelector<HTMLElement>('.flame-stage')?.focus() },
+    { key: 'h', does: 'to the heatmap', run: () => document.querySelector<HTMLElement>('[role="application"]')?.focus() },
+  ]);
+  // A grid counted from the list rounds to cells; the list itself does not.
+  const inBox = grid && box ? (grid.sampled ? (shownRows?.length ?? 0) : countIn(grid, box)) : 0;
+  const cohortQuery = picked ? `{ trace:id = "${picked.traceId}" && span:id = "${picked.spanId}" }` : boxQuery;
+  const subject = picked ? `${picked.name} ${formatDuration(picked.durationNs)}` : box ? 'the selected spans' : 'all found spans';
+  const error = found.error ?? metrics.error;
+  return (
+    <>
+      <div className="bar">
+        <QueryEditor value={query} range={resolved} error={error} onRun={(next) => (/^[0-9a-f]{16,32}$/i.test(next) ? openView(['trace', next.toLowerCase()]) : changeParams({ q: next, box: null, pick: null, cmp: null }))} />
+      </div>
+      <div className="view-body flush">
+        {isMetrics ? (
+          <div className="pane" style={{ height: '100%', padding: 12 }}>
+            <Shown answer={metrics} what="metrics">
+              {(series) => (
+                <>
+                  <SeriesChart
+                    lines={series.map((line) => ({ label: (line.labels ?? []).map((label) => plainValue(label.value)).join(' '), points: (line.samples ?? []).map((sample) => ({ at: Number(sample.timestampMs), value: sample.value ?? 0 })) }))}
+                    fromMs={resolved.fromMs}
+                    toMs={resolved.toMs}
+                    height={320}
+                    label={query}
+                    format={(value) => (/duration/.test(query) ? formatDuration(value * 1e9) : String(Number(value.toPrecision(3))))}
+                  />
+                  <p className="muted">{series.length} series</p>
+                </>
+              )}
+            </Shown>
+          </div>
+        ) : (
+          <SplitPanes
+            left={
+              <>
+                <Progress what="spans" answer={found} />
+                {found.error && found.error.position === null && <Failure error={found.error} what="trace search" retry={found.retry} />}
+                {grid && grid.total > 0 && <Heatmap grid={grid} box={box} onBox={setBox} />}
+                {box && (
+                  <div className="choice">
+                    <span>
+                      <b>{formatCount(inBox)}</b> requests of {formatDuration(box.lowNs)} to {formatDuration(box.highNs)}, {dateAndTime(box.fromMs)} – {dateAndTime(box.toMs)}:
+                    </span>
+                    <button className="primary" onClick={explain} title="e">
+                      Explain
+                    </button>
+                    <button aria-pressed={compare === '1'} onClick={() => setCompare(compare ? null : '1')} title="c">
+                      Compare with the rest
+                    </button>
+                    <button onClick={() => changeParams({ q: boxQuery, box: null, from: explainHref.from, to: explainHref.to })}>Only these</button>
+                    <button onClick={() => setBox(null)}>Clear</button>
+                  </div>
+                )}
+                {shownRows && shownRows.length > 0 && (
+                  <div className="results" tabIndex={0} role="region" aria-label="Found spans">
+                    <ResultsTable rows={shownRows} selected={selectedKey} onSelect={(row) => setSelectedKey(keyOf(row), 'replace')} />
+                  </div>
+                )}
+                {rows && shownRows?.length === 0 && !found.loading && (
+                  <Empty title={box ? 'No listed span lies in the box' : 'No span answers this question'}>
+                    {box ? (
+                      <p>The list holds the newest {LIMIT}; “Only these” asks the server for exactly this box.</p>
+                    ) : (
+                      <div>
+                        <p>Try a wider time range, or one of these:</p>
+                        <div className="examples">
+                          {EXAMPLES.map((example) => (
+                            <button key={example} onClick={() => changeParams({ q: example })}>
+                              {example}
+                            </button>
+                          ))}
+                        </div>
+                      </div>
+                    )}
+                  </Empty>
+                )}
+              </>
+            }
+            right={rows && rows.length > 0 && <CohortCode query={cohortQuery} baseline={compare && restQuery && !picked ? restQuery : null} range={boxRange} subject={subject} onEvidence={setEvidence} />}
+          />
+        )}
+      </div>
+      <EvidenceStrip
+        evidence={evidence}
+        extra={rows ? `${formatCount(rows.length)} spans listed${rows.length >= LIMIT ? ' (the newest; more match)' : ''}${grid?.sampled && rows.length >= LIMIT ? ' · heatmap counts the listed ones' : ''}` : undefined}
+      />
+    </>
+  );
+}

@@ -1,0 +1,42 @@
+// Where the time went, in one strip that always sums to the whole.
+import './ledger.css';
+import type { Ledger } from '../api/cohort';
+import { formatDuration, formatShare } from '../format/units';
+
+const WORDS: Record<string, [label: string, colour: string]> = {
+  cpu: ['on CPU', 'var(--cpu)'],
+  lock: ['waiting for locks', 'var(--wait)'],
+  io: ['waiting for I/O', 'color-mix(in srgb, var(--wait) 70%, var(--panel))'],
+  gc: ['garbage collection', 'color-mix(in srgb, var(--cpu) 60%, var(--panel))'],
+  wait: ['waiting', 'var(--wait)'],
+  waiting: ['waiting', 'var(--wait)'],
+  scheduling: ['waiting for a CPU', 'color-mix(in srgb, var(--wait) 45%, var(--panel))'],
+  child: ['in child spans', 'var(--child)'],
+  downstream: ['in other services', 'var(--child)'],
+  unexplained: ['unexplained', 'repeating-linear-gradient(90deg, var(--unknown) 0 2px, transparent 2px 4px)'],
+};
+
+export function LedgerBar({ ledger, of }: { ledger: Ledger; of: string }) {
+  const whole = ledger.duration_ns || 1;
+  const parts = ledger.parts.filter((part) => part.ns > 0);
+  return (
+    <div className="ledger">
+      <div className="strip" aria-hidden="true">
+        {parts.map((part, index) => (
+          <i key={index} style={{ width: `${(part.ns / whole) * 100}%`, background: WORDS[part.kind]?.[1] ?? 'var(--unknown)' }} />
+        ))}
+      </div>
+      <div className="words">
+        <span>
+          <b>{formatDuration(ledger.duration_ns)}</b> {of} =
+        </span>
+        {parts.map((part, index) => (
+          <span key={index}>
+            <i style={{ background: WORDS[part.kind]?.[1] ?? 'var(--unknown)' }} />
+            {formatDuration(part.ns)} {part.label ?? WORDS[part.kind]?.[0] ?? part.kind} <span className="muted">{formatShare(part.ns / whole)}</span>
+          </span>
+        ))}
+      </div>
+    </div>
+  );
+}
