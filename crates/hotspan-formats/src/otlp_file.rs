@@ -9,24 +9,15 @@ use crate::detect::into_owned;
 use crate::error::DecodeError;
 use crate::file_error::{Fault, FileError, Result, byte_offset};
 use crate::otlp::json::ProfilesJson;
-use crate::otlp::{Outcome, WireVersion, decode_profiles, decode_profiles_as};
+use crate::otlp::{Outcome, decode_profiles};
 
 const FORMAT: &str = "OTLP profiles";
 
 /// Reads protobuf.
 pub(crate) fn decode<'a>(bytes: &'a [u8], options: &DecodeOptions) -> Result<ProfileSet<'a>> {
     let read = decode_profiles(bytes, &options.limits, options.from);
-    let (set, outcome, guessed) = read.map_err(|error| file_error(bytes, &error))?;
-    if is_whole(&outcome) {
-        return finish(set, &outcome, options);
-    }
-    // The numbering is a guess where a file uses few fields: async-profiler writes a sample's only value unpacked
-    // in field 4, where the older numbering has a link. Whole under the other numbering is what the file means.
-    let other = if guessed == WireVersion::V1_10 { WireVersion::V1_9 } else { WireVersion::V1_10 };
-    match decode_profiles_as(Some(other), bytes, &options.limits, options.from) {
-        Ok((set, outcome, _)) if is_whole(&outcome) => finish(set, &outcome, options),
-        _ => finish(set, &outcome, options),
-    }
+    let (set, outcome, _) = read.map_err(|error| file_error(bytes, &error))?;
+    finish(set, &outcome, options)
 }
 
 /// Reads JSON.
