@@ -1,6 +1,9 @@
 //! What the generator promises: the same bytes for the same seed, the sizes of the design's data set, samples inside
 //! their spans, and an oracle that agrees with what the server's own decoders read.
 
+// Helpers of tests may unwrap like the tests themselves; clippy knows only the latter.
+#![allow(clippy::unwrap_used)]
+
 use std::collections::HashMap;
 
 use hotspan_formats::Limits;
