@@ -70,7 +70,7 @@ impl CallTree {
         let runtime = tree.functions.len() as u32;
         tree.add_own_functions(settings, name, language, &mut random);
         let mut growth = Growth {
-            own_functions: Skewed::zipf(tree.functions.len() - runtime as usize, 1.12),
+            own_functions: Skewed::zipf(tree.functions.len() - runtime as usize, 1.05),
             first_own: runtime,
             max_depth: settings.max_stack_depth,
             children: Vec::new(),
@@ -203,10 +203,10 @@ impl Growth {
             3..=6 => random.between(max / 3, max * 2 / 3),
             _ => random.between(max * 2 / 3, max),
         };
-        let branch_below = (depth as f64 * (0.75 + 0.22 * random.unit())) as u32;
+        let branch_below = (depth as f64 * (0.84 + 0.15 * random.unit())) as u32;
         let mut node = top;
         while i64::from(tree.nodes[node as usize].depth) < depth {
-            let shared = tree.nodes[node as usize].depth < branch_below && random.chance(0.97);
+            let shared = tree.nodes[node as usize].depth < branch_below && random.chance(0.995);
             let known = &self.children[node as usize];
             node = if shared && !known.is_empty() {
                 // The square favours what was there first, which is then shared by most.
