@@ -1,0 +1,99 @@
+//! What to measure, and on how much.
+
+use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::{bail, ensure};
+use clap::{Parser, ValueEnum};
+use hotspan_generator::Settings;
+
+/// Measure a Hotspan server: ingest, storage and queries, with every answer checked.
+#[derive(Debug, Clone, Parser)]
+pub(crate) struct Arguments {
+    /// The server's binary.
+    #[arg(long, default_value = "target/quick/hotspan")]
+    pub(crate) server: PathBuf,
+    /// Hours of data: one is 1 M spans and 5 M samples. 0.1 is enough for a first look.
+    #[arg(long, default_value_t = 1.0)]
+    pub(crate) scale: f64,
+    /// What to measure; all of it if none is named.
+    #[arg(value_enum)]
+    pub(crate) only: Vec<Part>,
+    /// Sizes for `flat`, in millions of samples.
+    #[arg(long, value_delimiter = ',', default_value = "1,10")]
+    pub(crate) sizes: Vec<f64>,
+    /// Everything in the data follows from it.
+    #[arg(long, default_value_t = 42)]
+    pub(crate) seed: u64,
+    /// Connections that send at the same time.
+    #[arg(long, default_value_t = 8)]
+    pub(crate) connections: usize,
+    /// Spans in a request.
+    #[arg(long, default_value_t = 1000)]
+    pub(crate) spans_per_request: usize,
+    /// Profiles in a request, each with some 520 samples.
+    #[arg(long, default_value_t = 1)]
+    pub(crate) profiles_per_request: usize,
+    /// Calls of a question, the cold one not counted; fewer if it is slow.
+    #[arg(long, default_value_t = 20)]
+    pub(crate) repeats: usize,
+    /// Seconds to wait at most until compaction is done.
+    #[arg(long, default_value_t = 240)]
+    pub(crate) settle: u64,
+    /// Seconds without work after which compaction counts as done: more than young data may wait for it.
+    #[arg(long, default_value_t = 25)]
+    pub(crate) quiet: u64,
+    /// Folder for the store and the prepared requests; a temporary one that is deleted, unless given.
+    #[arg(long)]
+    pub(crate) folder: Option<PathBuf>,
+    /// Write the table as Markdown into this file.
+    #[arg(long)]
+    pub(crate) markdown: Option<PathBuf>,
+    /// Further arguments for `hotspan serve`, separated by spaces.
+    #[arg(long, default_value = "")]
+    pub(crate) serve_arguments: String,
+}
+
+/// A part of the measurements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Part {
+    /// Ingest, memory and bytes on disk.
+    Ingest,
+    /// Flame graphs, lookups and series.
+    Profiles,
+    /// Traces by id, TraceQL searches and metrics.
+    Traces,
+    /// The same lookups as the store grows.
+    Flat,
+}
+
+impl Arguments {
+    pub(crate) fn measures(&self, part: Part) -> bool {
+        self.only.is_empty() || self.only.contains(&part)
+    }
+
+    pub(crate) fn check(&self) -> anyhow::Result<()> {
+        if !self.server.is_file() {
+            bail!(
+                "there is no server at {}; build it with `cargo build --profile quick`, or name it with --server",
+                self.server.display()
+            );
+        }
+        ensure!((0.001..=1000.0).contains(&self.scale), "--scale must be from 0.001 to 1000 hours");
+        ensure!((1..=256).contains(&self.connections), "--connections must be from 1 to 256");
+        ensure!((1..=1000).contains(&self.repeats), "--repeats must be from 1 to 1000");
+        let growing = self.sizes.windows(2).all(|pair| pair[0] < pair[1]);
+        ensure!(growing && self.sizes.iter().all(|size| *size > 0.0), "--sizes must grow, such as 1,10,100");
+        Ok(())
+    }
+
+    /// Data that ends at the last full hour, since a server may refuse what is far from its clock.
+    pub(crate) fn settings(&self, hours: f64) -> Settings {
+        const HOUR: i64 = 3_600_000_000_000;
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_nanos() as i64);
+        let length = (hours * HOUR as f64).ceil() as i64;
+        // Whole hours before, so that whole-hour questions fit whole-hour rollups.
+        let start = now - now.rem_euclid(HOUR) - (length + HOUR - 1) / HOUR * HOUR;
+        Settings { seed: self.seed, start, ..Settings::of_hours(hours) }
+    }
+}

@@ -1,0 +1,109 @@
+//! The right answers, kept while the data is made.
+
+use std::collections::HashSet;
+
+use hotspan_generator::workload::{GeneratedSpan, RARE_ATTRIBUTE};
+use hotspan_generator::{Oracle, OracleDetail, Window, Workload};
+use hotspan_model::{SpanKind, StatusCode, TraceId};
+
+/// An hour, which most questions are about.
+const HOUR: i64 = 3_600_000_000_000;
+/// The service that questions about one service name.
+pub(crate) const SERVICE: u16 = 4;
+/// Every so many traces are remembered, to be looked up.
+const PROBED_TRACES: u64 = 100;
+
+/// TraceQL searches whose matching traces are known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Search {
+    ServiceAndDuration,
+    RareAttribute,
+    Regex,
+    Count,
+    Structural,
+}
+
+impl Search {
+    pub(crate) const ALL: [Self; 5] =
+        [Self::ServiceAndDuration, Self::RareAttribute, Self::Regex, Self::Count, Self::Structural];
+
+    pub(crate) fn query(self, service: &str) -> String {
+        match self {
+            Self::ServiceAndDuration => format!("{{ resource.service.name = \"{service}\" && duration > 500ms }}"),
+            Self::RareAttribute => format!("{{ span.{} = \"{}\" }}", RARE_ATTRIBUTE.0, RARE_ATTRIBUTE.1),
+            Self::Regex => "{ name =~ \"GET /api/v.*/orders.*\" && status = error }".to_owned(),
+            Self::Count => "{ kind = server && status = error } | count() > 1".to_owned(),
+            Self::Structural => "{ resource.service.name = \"api-gateway\" } >> { status = error }".to_owned(),
+        }
+    }
+
+    /// Whether a trace matches. Its spans stand parents first.
+    fn matches(self, trace: &[GeneratedSpan<'_>]) -> bool {
+        let failed = |span: &GeneratedSpan<'_>| span.span.status == StatusCode::Error;
+        match self {
+            Self::ServiceAndDuration => {
+                trace.iter().any(|span| span.service == SERVICE && span.span.end - span.span.start > 500_000_000)
+            }
+            Self::RareAttribute => trace.iter().any(|span| span.rare),
+            Self::Regex => trace.iter().any(|span| {
+                let name = span.span.name.strip_prefix("GET /api/v");
+                failed(span) && name.is_some_and(|rest| rest.contains("/orders"))
+            }),
+            Self::Count => trace.iter().filter(|span| failed(span) && span.span.kind == SpanKind::Server).count() > 1,
+            Self::Structural => {
+                // Ids of spans at or below the gateway, which is the first service.
+                let mut below = HashSet::new();
+                trace.iter().any(|span| {
+                    let is_below = span.span.parent_id.is_some_and(|parent| below.contains(&parent));
+                    if is_below || span.service == 0 {
+                        below.insert(span.span.span_id);
+                    }
+                    is_below && failed(span)
+                })
+            }
+        }
+    }
+}
+
+/// Sums, and traces that searches find.
+#[derive(Debug)]
+pub(crate) struct Expected {
+    pub(crate) oracle: Oracle,
+    /// Start of the data.
+    pub(crate) from: i64,
+    /// End of the first hour, or of the data if there is less.
+    pub(crate) hour_end: i64,
+    matching: [HashSet<TraceId>; Search::ALL.len()],
+}
+
+impl Expected {
+    pub(crate) fn new(workload: &Workload) -> Self {
+        let settings = workload.settings();
+        let from = settings.first_instant();
+        Self {
+            oracle: Oracle::new(workload, OracleDetail::OneTraceIn(PROBED_TRACES)),
+            from,
+            hour_end: settings.end_instant().min(from + HOUR),
+            matching: Default::default(),
+        }
+    }
+
+    pub(crate) fn add(&mut self, window: &Window<'_>) {
+        self.oracle.add(window);
+        if window.start >= self.hour_end {
+            return;
+        }
+        for trace in window.spans.chunk_by(|left, right| left.span.trace_id == right.span.trace_id) {
+            for (search, matching) in Search::ALL.into_iter().zip(&mut self.matching) {
+                if search.matches(trace) {
+                    matching.insert(trace[0].span.trace_id);
+                }
+            }
+        }
+    }
+
+    /// Traces that start in the first hour and match.
+    pub(crate) fn matching(&self, search: Search) -> &HashSet<TraceId> {
+        &self.matching[search as usize]
+    }
+}

@@ -1,0 +1,117 @@
+//! Times a question: once cold, right after the server's start, then again and again.
+
+use std::time::{Duration, Instant};
+
+use crate::http::{Answer, Client};
+use crate::server::{Launch, Server};
+
+/// How to ask.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Call {
+    pub(crate) path: String,
+    /// A JSON body makes it a POST.
+    pub(crate) body: Option<String>,
+}
+
+impl Call {
+    pub(crate) fn get(path: String) -> Self {
+        Self { path, body: None }
+    }
+
+    fn make(&self, client: &mut Client) -> anyhow::Result<Answer> {
+        match &self.body {
+            None => client.get(&self.path),
+            Some(body) => client.post(&self.path, &[("Content-Type", "application/json")], body.as_bytes()),
+        }
+    }
+}
+
+/// What asking took.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Timing {
+    /// The server does not have this question yet.
+    NotAvailable(u16),
+    /// The answer was not the right one.
+    Wrong(String),
+    /// The answers were right.
+    Right(Times),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(crate) struct Times {
+    /// The first call after the server's start.
+    pub(crate) cold: Duration,
+    /// Median of the others.
+    pub(crate) warm: Duration,
+    /// The server's CPU for one of the others, on average.
+    pub(crate) warm_cpu: Duration,
+}
+
+/// A slow question is not asked for longer than this, once it was asked three times.
+const LONGEST: Duration = Duration::from_secs(10);
+
+/// Asks a freshly started server. Calls differ where there are several, so that nothing but the data is warm.
+pub(crate) fn measure(
+    launch: &Launch,
+    repeats: usize,
+    calls: &[(Call, Check<'_>)],
+) -> anyhow::Result<(Timing, Duration)> {
+    let server = launch.start()?;
+    let ready_after = server.ready_after;
+    let timing = ask(&server, repeats, calls)?;
+    server.stop()?;
+    Ok((timing, ready_after))
+}
+
+/// Says what is wrong with an answer, if anything.
+pub(crate) type Check<'e> = Box<dyn Fn(&[u8]) -> Result<(), String> + 'e>;
+
+pub(crate) fn ask(server: &Server, repeats: usize, calls: &[(Call, Check<'_>)]) -> anyhow::Result<Timing> {
+    let mut client = Client::new(server.http);
+    // The connection is not part of the question.
+    client.get("/ready")?;
+    let mut cold = Duration::ZERO;
+    let mut times = Vec::with_capacity(repeats);
+    let mut bodies = Vec::with_capacity(repeats);
+    let mut before = server.usage()?;
+    let started = Instant::now();
+    for (number, (call, check)) in calls.iter().cycle().take(repeats + 1).enumerate() {
+        let asked = Instant::now();
+        let answer = call.make(&mut client)?;
+        let took = asked.elapsed();
+        match answer.status {
+            200 => {}
+            404 | 405 | 501 => return Ok(Timing::NotAvailable(answer.status)),
+            status => {
+                let text = String::from_utf8_lossy(&answer.body);
+                let text: String = text.chars().take(200).collect();
+                return Ok(Timing::Wrong(format!("{status} for {}: {text}", call.path)));
+            }
+        }
+        if number == 0 {
+            if let Err(wrong) = check(&answer.body) {
+                return Ok(Timing::Wrong(format!("{wrong}; asked {}", call.path)));
+            }
+            cold = took;
+            before = server.usage()?;
+        } else {
+            times.push(took);
+            bodies.push((number, answer.body));
+        }
+        if times.len() >= 3 && started.elapsed() > LONGEST {
+            break;
+        }
+    }
+    let used = server.usage()?.cpu.saturating_sub(before.cpu);
+    // Checked afterwards, so that our own parsing takes no CPU from the server.
+    for (number, body) in &bodies {
+        let (call, check) = &calls[number % calls.len()];
+        if let Err(wrong) = check(body) {
+            return Ok(Timing::Wrong(format!("{wrong}; asked {}", call.path)));
+        }
+    }
+    times.sort_unstable();
+    let warm = times.get(times.len() / 2).copied().unwrap_or(cold);
+    let warm_cpu = used / (times.len().max(1) as u32);
+    Ok(Timing::Right(Times { cold, warm, warm_cpu }))
+}

@@ -1,0 +1,40 @@
+//! Makes the data before anything is measured: requests into spools, right answers into memory.
+
+use std::ops::Range;
+use std::path::Path;
+
+use hotspan_generator::Workload;
+use hotspan_generator::encode::{profile_requests, trace_requests};
+
+use crate::arguments::Arguments;
+use crate::expected::Expected;
+use crate::spool::{Spool, SpoolWriter};
+
+/// Requests of some windows.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    pub(crate) traces: Spool,
+    pub(crate) profiles: Spool,
+}
+
+pub(crate) fn prepare(
+    workload: &Workload,
+    windows: Range<u32>,
+    arguments: &Arguments,
+    folder: &Path,
+    expected: &mut Expected,
+) -> anyhow::Result<Prepared> {
+    let mut traces = SpoolWriter::create(&folder.join("traces.spool"))?;
+    let mut profiles = SpoolWriter::create(&folder.join("profiles.spool"))?;
+    for number in windows {
+        let window = workload.window(number);
+        expected.add(&window);
+        for request in trace_requests(&window, arguments.spans_per_request) {
+            traces.add(&request.bytes, request.spans)?;
+        }
+        for request in profile_requests(&window, arguments.profiles_per_request) {
+            profiles.add(&request.bytes, request.samples)?;
+        }
+    }
+    Ok(Prepared { traces: traces.finish()?, profiles: profiles.finish()? })
+}
