@@ -1,5 +1,5 @@
 //! `hotspan-bench`: starts a server on a fresh store, sends it generated data, asks it questions, and sets what that
-//! cost beside the budgets of DESIGN.md and the figures of the peers.
+//! cost beside the budgets and the figures of the peers.
 //!
 //! ```text
 //!  generator -> Spool (encoded before anything is measured) -> ingest -> settle -> questions -> Table

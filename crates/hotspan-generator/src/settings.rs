@@ -5,7 +5,7 @@ use crate::planted::PlantedCause;
 /// Length of a profile, and of the window that data is made in.
 pub const WINDOW_NANOS: i64 = 15_000_000_000;
 
-/// What a workload is made of. The default is the hour that DESIGN.md measures with.
+/// What a workload is made of. The default is the hour that the budgets are for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
     /// Everything follows from it.

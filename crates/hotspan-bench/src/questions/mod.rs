@@ -15,7 +15,7 @@ pub(crate) struct Question<'e> {
     pub(crate) budget: Budget,
 }
 
-/// What DESIGN.md says about a question, in milliseconds.
+/// The budget and the peers' figure of a question, in milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct Budget {
     /// What the peer took.
