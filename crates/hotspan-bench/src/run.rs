@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use hotspan_generator::{SampleKind, Workload};
 
 use crate::arguments::{Arguments, Part};
-use crate::disk::bytes_below;
+use crate::disk::{bytes_below, bytes_by_table, bytes_in_use};
 use crate::expected::Expected;
 use crate::flatness;
 use crate::ingest::{Sent, send};
@@ -150,7 +150,8 @@ fn ingest(
     let at_once = bytes_below(store)?.saturating_sub(idle);
     let done = wait(arguments, server, store, shows)?;
     let used = server.usage()?.cpu.saturating_sub(used_before.cpu);
-    let settled = bytes_below(store)?;
+    let settled = bytes_in_use(server, store)?;
+    let on_disk = bytes_below(store)?;
     table.figure(
         "span ingest, CPU a span, acknowledged",
         Unit::Microseconds,
@@ -168,23 +169,17 @@ fn ingest(
     acknowledgements(table, "spans", &sent, spans, (60.0, 350.0));
     let each = |bytes: u64, count: u64| bytes as f64 / count.max(1) as f64;
     table.figure("bytes a span on disk, at once", Unit::Bytes, each(at_once, spans), None, None);
-    table.figure(
-        "bytes a span on disk, compacted",
-        Unit::Bytes,
-        each(settled - idle.min(settled), spans),
-        Some(45.0),
-        Some(93.0),
-    );
+    table.figure("bytes a span on disk, compacted", Unit::Bytes, each(settled, spans), Some(45.0), Some(93.0));
 
     progress("sending samples");
     let samples = prepared.profiles.items;
     let used_before = server.usage()?;
     let sent = send(server, &prepared.profiles, "/v1development/profiles", connections)?;
-    let at_once = bytes_below(store)?.saturating_sub(settled);
+    let at_once = bytes_below(store)?.saturating_sub(on_disk);
     let done = wait(arguments, server, store, shows)? && done;
     let used_after = server.usage()?;
     let used = used_after.cpu.saturating_sub(used_before.cpu);
-    let all_settled = bytes_below(store)?;
+    let all_settled = bytes_in_use(server, store)?;
     table.figure(
         "profile ingest, CPU a sample, acknowledged",
         Unit::Microseconds,
@@ -207,6 +202,9 @@ fn ingest(
     table.figure("bytes written for each byte kept", Unit::Times, written, None, None);
     let peak = server.peak_memory()? as f64 / 1e6;
     table.figure("peak memory while ingesting", Unit::Megabytes, peak, Some(800.0), Some(4800.0));
+    for (name, bytes) in bytes_by_table(server) {
+        table.figure(&format!("table {name}, compacted"), Unit::Megabytes, bytes as f64 / 1e6, None, None);
+    }
     if !done {
         table.note("compaction", &format!("was not done after {} s", arguments.settle), "");
     }
