@@ -232,9 +232,8 @@ impl<'a> PathTable<'a> {
             }
             known -= 1;
         }
-        for depth in known..root_to_leaf.len() {
-            let hash = self.chain[depth];
-            self.nodes.push(PathNode { parent: node, frame: root_to_leaf[depth], hash });
+        for (frame, hash) in root_to_leaf.iter().zip(&self.chain).skip(known) {
+            self.nodes.push(PathNode { parent: node, frame: *frame, hash: *hash });
             node = (self.nodes.len() - 1) as NodeIndex;
             self.node_index.insert(hash.id, node);
         }

@@ -62,12 +62,7 @@ impl Engine {
     /// Every service with spans that start in `from..until`.
     ///
     /// A request is a span that answers somebody: a server or consumer span, or one without a parent.
-    pub async fn services(
-        &self,
-        tenant: &TenantId,
-        from: i64,
-        until: i64,
-    ) -> Result<BTreeMap<String, ServiceSummary>> {
+    pub async fn services(&self, tenant: &TenantId, from: i64, until: i64) -> Result<BTreeMap<String, ServiceSummary>> {
         let mut services: HashMap<String, ServiceSummary> = HashMap::new();
         let step_length = (until.saturating_sub(from) / PLOT_STEPS as i64).max(1);
         let columns = ["start_time", "duration", "service", "name", "kind", "status", "parent_span_id"];

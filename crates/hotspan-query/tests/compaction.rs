@@ -1,5 +1,7 @@
 //! R2 and R3: compaction at any level, in any order, never changes an answer.
 
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;

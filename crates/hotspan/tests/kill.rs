@@ -1,5 +1,7 @@
 //! R1 under fire: the server is killed at random moments, again and again, while numbered data comes in.
 
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
 mod support;
 
 use std::collections::BTreeSet;

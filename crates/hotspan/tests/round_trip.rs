@@ -1,5 +1,7 @@
 //! What goes in comes out: OTLP in by every way, traces and flame graphs out, by public API alone.
 
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
 mod support;
 
 use opentelemetry_proto::tonic::common::v1::any_value::Value;

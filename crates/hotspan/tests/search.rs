@@ -1,5 +1,7 @@
 //! TraceQL by Tempo's API: what a person with a slow service does, step by step.
 
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
 mod support;
 
 use opentelemetry_proto::tonic::trace::v1::{Span, Status};
@@ -99,7 +101,8 @@ fn the_language_works_over_the_store() {
     assert_eq!(search(&server, "{ status = error }").len(), 1);
     assert_eq!(search(&server, r#"{ .customer = "customer-1" }"#).len(), 5);
     assert_eq!(search(&server, r#"{ span.customer =~ "customer-.*" && duration < 100ms }"#).len(), 6);
-    let child_of_front = r#"{ resource.service.name = "front" } > { resource.service.name = "order-service" && duration > 500ms }"#;
+    let child_of_front =
+        r#"{ resource.service.name = "front" } > { resource.service.name = "order-service" && duration > 500ms }"#;
     assert_eq!(search(&server, child_of_front).len(), 4);
     assert_eq!(search(&server, "{ } | count() > 1").len(), 10);
     assert_eq!(search(&server, "{ } | count() > 2").len(), 0);

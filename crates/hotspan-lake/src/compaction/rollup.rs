@@ -54,18 +54,13 @@ impl RollupSums {
 
     /// The rows in the order of the table.
     pub(crate) fn finish(self, table: Table) -> Result<RecordBatch> {
-        let mut rows: Vec<((u64, i64, u64), (i64, u32))> = self.sums.into_iter().collect();
-        rows.sort_unstable_by_key(|(key, _)| *key);
-        rollup_batch(
-            table,
-            rows.iter().map(|((series, time, path), (value, count))| RollupRow {
-                series: *series,
-                time: *time,
-                path: *path,
-                value: *value,
-                count: *count,
-            }),
-        )
+        let mut rows: Vec<RollupRow> = self
+            .sums
+            .into_iter()
+            .map(|((series, time, path), (value, count))| RollupRow { series, time, path, value, count })
+            .collect();
+        rows.sort_unstable_by_key(|row| (row.series, row.time, row.path));
+        rollup_batch(table, rows.into_iter())
     }
 }
 

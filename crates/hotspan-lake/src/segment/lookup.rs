@@ -48,7 +48,7 @@ impl SegmentReader {
                 let mut goes_on = false;
                 for batch in batches {
                     let matches = has_id(&batch, column, id);
-                    goes_on = matches.len() > 0 && matches.value(matches.len() - 1);
+                    goes_on = !matches.is_empty() && matches.value(matches.len() - 1);
                     if matches.true_count() > 0 {
                         found.push(arrow::compute::filter_record_batch(&batch, &matches)?);
                     }

@@ -368,8 +368,11 @@ fn prune(metadata: &ArrowReaderMetadata, options: &ReadOptions) -> Result<(Vec<u
 /// Whether the part of a column whose least and greatest values stand at an index may hold a row that is asked for.
 struct PageTest<'a> {
     column: &'a str,
-    may_hold: Box<dyn Fn(&dyn Array, &dyn Array, usize) -> bool + 'a>,
+    may_hold: Box<MayHold<'a>>,
 }
+
+/// Least values, greatest values, and which of them to look at.
+type MayHold<'a> = dyn Fn(&dyn Array, &dyn Array, usize) -> bool + 'a;
 
 fn page_tests(options: &ReadOptions) -> Vec<PageTest<'_>> {
     let mut tests = Vec::new();

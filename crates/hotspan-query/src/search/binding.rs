@@ -8,9 +8,7 @@ use arrow::datatypes::TimestampNanosecondType;
 use hashbrown::{HashMap, HashSet};
 use hotspan_lake::arrays::{self, Texts};
 use hotspan_lake::compaction::attributes::ATTRIBUTE_PREFIX;
-use hotspan_model::{
-    SpanId, SpanKind, StatusCode, TraceId, Value as AttributeValue, attributes_from_json,
-};
+use hotspan_model::{SpanId, SpanKind, StatusCode, TraceId, Value as AttributeValue, attributes_from_json};
 use hotspan_traceql::ast::{Field, Intrinsic, Scope};
 use hotspan_traceql::{FieldId, FieldTable, FieldValue, SpanSource, TraceSource, Value};
 
@@ -18,9 +16,8 @@ use super::gather::holds_attribute;
 use crate::error::Result;
 
 /// The columns that every evaluation reads, whatever the query asks.
-pub(super) const CORE_COLUMNS: [&str; 8] = [
-    "trace_id", "span_id", "parent_span_id", "start_time", "duration", "service", "name", "status",
-];
+pub(super) const CORE_COLUMNS: [&str; 8] =
+    ["trace_id", "span_id", "parent_span_id", "start_time", "duration", "service", "name", "status"];
 
 /// The columns that a query's fields need, besides the attribute columns of each file.
 pub(super) fn columns_of(fields: &FieldTable) -> Vec<String> {
@@ -110,9 +107,12 @@ enum Binding {
     TraceId,
     Service,
     /// One value for each code of a dictionary column.
-    Coded { codes: Int32Array, values: Vec<Value> },
+    Coded {
+        codes: Int32Array,
+        values: Vec<Value>,
+    },
     /// An attribute of the span: its column, if the file has one, and the maps.
-    SpanAttribute(SpanAttribute),
+    SpanAttribute(Box<SpanAttribute>),
     /// Values of events or links.
     Sparse(SparseValues),
     /// The first of several bindings that has a value.
@@ -188,6 +188,10 @@ impl SpanAttribute {
         let json = self.others.as_ref().and_then(|map| map_value(map, &self.key, row));
         json.map_or(FieldValue::Nil, scalar_from_json)
     }
+}
+
+fn sparse_element(values: &SparseValues, row: usize, index: usize) -> FieldValue<'_> {
+    values.get(&row).and_then(|values| values.get(index)).map_or(FieldValue::Nil, Value::as_field_value)
 }
 
 fn map_value<'a>(map: &'a MapArray, key: &str, row: usize) -> Option<&'a str> {
@@ -272,10 +276,8 @@ impl BoundSpans {
 
     fn read_element<'a>(&'a self, binding: &'a Binding, row: usize, index: usize) -> FieldValue<'a> {
         match binding {
-            Binding::Sparse(values) | Binding::SpanAttribute(SpanAttribute { arrays: values, .. }) => values
-                .get(&row)
-                .and_then(|values| values.get(index))
-                .map_or(FieldValue::Nil, Value::as_field_value),
+            Binding::Sparse(values) => sparse_element(values, row, index),
+            Binding::SpanAttribute(attribute) => sparse_element(&attribute.arrays, row, index),
             Binding::Coded { codes, values } if codes.is_valid(row) => match &values[codes.value(row) as usize] {
                 Value::Array(values) => values.get(index).map_or(FieldValue::Nil, Value::as_field_value),
                 single => single.as_field_value(),
@@ -397,7 +399,7 @@ fn bind_field(batch: &RecordBatch, field: &Field) -> Result<Binding> {
 
 fn bind_attribute(batch: &RecordBatch, scope: Scope, name: &str) -> Result<Binding> {
     Ok(match scope {
-        Scope::Span => Binding::SpanAttribute(SpanAttribute::of(batch, name)),
+        Scope::Span => Binding::SpanAttribute(Box::new(SpanAttribute::of(batch, name))),
         Scope::Resource if name == "service.name" => Binding::Service,
         Scope::Resource => coded(batch, "resource", |resource| attribute_member(resource, name)),
         Scope::Instrumentation => coded(batch, "scope", |scope| attribute_member(scope, name)),

@@ -32,9 +32,9 @@ impl Engine {
         from: i64,
         until: i64,
     ) -> Result<MetricsAnswer> {
-        let metrics = program
-            .metrics()
-            .ok_or_else(|| QueryError::Invalid("this is a search; a metrics query ends in rate() or the like".to_owned()))?;
+        let metrics = program.metrics().ok_or_else(|| {
+            QueryError::Invalid("this is a search; a metrics query ends in rate() or the like".to_owned())
+        })?;
         let snapshot = self.snapshot();
         let limit = |error: MetricsError| QueryError::Limit(error.to_string());
         let mut state = metrics.start(grid, MetricsLimits::default());

@@ -32,7 +32,8 @@ impl Engine {
         let mut scopes = TagScopes::new();
         let columns = ["attributes", "attributes_json", "resource", "scope", "events", "links"];
         for segment in overlapping(&self.snapshot(), tenant, from, until) {
-            let options = ReadOptions::columns(&columns).with_prefix(ATTRIBUTE_PREFIX).within("start_time", from, until);
+            let options =
+                ReadOptions::columns(&columns).with_prefix(ATTRIBUTE_PREFIX).within("start_time", from, until);
             let mut stream = self.lake().reader().stream(&segment, options).await?;
             while let Some(batch) = stream.try_next().await? {
                 for (field, column) in batch.schema_ref().fields().iter().zip(batch.columns()) {

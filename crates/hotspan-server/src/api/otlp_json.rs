@@ -7,9 +7,12 @@ use hotspan_model::{Attribute, SpanKind, StatusCode, Value as AttributeValue, at
 use hotspan_query::{StoredSpan, StoredTrace};
 use serde_json::{Map, Value, json};
 
+/// Spans by scope.
+type ScopeGroups<'a> = Vec<(&'a str, Vec<Value>)>;
+
 /// The spans of a trace, grouped by resource and scope as they were sent.
 pub(crate) fn resource_spans(trace: &StoredTrace) -> Vec<Value> {
-    let mut resources: Vec<(&str, Vec<(&str, Vec<Value>)>)> = Vec::new();
+    let mut resources: Vec<(&str, ScopeGroups<'_>)> = Vec::new();
     let mut resource_at: HashMap<&str, usize> = HashMap::new();
     for span in &trace.spans {
         let at = *resource_at.entry(&span.resource).or_insert_with(|| {
@@ -25,7 +28,7 @@ pub(crate) fn resource_spans(trace: &StoredTrace) -> Vec<Value> {
     resources.into_iter().map(|(resource, scopes)| resource_json(resource, scopes)).collect()
 }
 
-fn resource_json(resource: &str, scopes: Vec<(&str, Vec<Value>)>) -> Value {
+fn resource_json(resource: &str, scopes: ScopeGroups<'_>) -> Value {
     let stored: Value = serde_json::from_str(resource).unwrap_or_default();
     let attributes = attributes_from_json(&stored["attributes"].to_string());
     let mut group = Map::new();

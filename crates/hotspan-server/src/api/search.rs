@@ -91,9 +91,8 @@ impl SearchParameters {
         }
         let mut conditions = Vec::new();
         for pair in self.tags.as_deref().unwrap_or_default().split_whitespace() {
-            let (key, value) = pair
-                .split_once('=')
-                .ok_or_else(|| ApiError::invalid(format!("tags: {pair:?} is not key=value")))?;
+            let (key, value) =
+                pair.split_once('=').ok_or_else(|| ApiError::invalid(format!("tags: {pair:?} is not key=value")))?;
             let value = value.trim_matches('"');
             let field = match key {
                 "name" | "status" | "kind" => key.to_owned(),
@@ -132,7 +131,11 @@ pub(crate) async fn search(
         from,
         until,
         limit: parameters.limit.filter(|limit| *limit > 0).unwrap_or(DEFAULT_LIMIT).min(MAX_LIMIT),
-        spans_per_set: parameters.spss.filter(|spans| *spans > 0).unwrap_or(DEFAULT_SPANS_PER_SET).min(MAX_SPANS_PER_SET),
+        spans_per_set: parameters
+            .spss
+            .filter(|spans| *spans > 0)
+            .unwrap_or(DEFAULT_SPANS_PER_SET)
+            .min(MAX_SPANS_PER_SET),
     };
     let answer = core.engine.search(&tenant, &program, &query).await?;
     let traces: Vec<Value> = answer.traces.iter().map(trace_json).collect();
@@ -213,16 +216,36 @@ fn value_json(value: &QlValue) -> Value {
         QlValue::Float(value) if value.is_finite() => json!({ "doubleValue": value }),
         QlValue::Float(value) => json!({ "doubleValue": value.to_string() }),
         QlValue::Str(text) => json!({ "stringValue": text }),
-        QlValue::Array(values) => json!({ "arrayValue": { "values": values.iter().map(value_json).collect::<Vec<_>>() } }),
+        QlValue::Array(values) => {
+            json!({ "arrayValue": { "values": values.iter().map(value_json).collect::<Vec<_>>() } })
+        }
         other => json!({ "stringValue": other.to_string() }),
     }
 }
 
 /// Names of intrinsics, which completion offers beside attributes.
 const INTRINSICS: [&str; 22] = [
-    "duration", "event:name", "event:timeSinceStart", "instrumentation:name", "instrumentation:version", "kind",
-    "link:spanID", "link:traceID", "name", "rootName", "rootServiceName", "span:duration", "span:id", "span:kind",
-    "span:name", "span:parentID", "span:status", "span:statusMessage", "status", "statusMessage", "trace:duration",
+    "duration",
+    "event:name",
+    "event:timeSinceStart",
+    "instrumentation:name",
+    "instrumentation:version",
+    "kind",
+    "link:spanID",
+    "link:traceID",
+    "name",
+    "rootName",
+    "rootServiceName",
+    "span:duration",
+    "span:id",
+    "span:kind",
+    "span:name",
+    "span:parentID",
+    "span:status",
+    "span:statusMessage",
+    "status",
+    "statusMessage",
+    "trace:duration",
     "traceDuration",
 ];
 
@@ -289,7 +312,8 @@ pub(crate) async fn tag_values_v2(
     headers: HeaderMap,
 ) -> Result<Response, TextError> {
     let values = tag_values(&app, &tag, &parameters, &headers).await?;
-    let values: Vec<Value> = values.iter().map(|value| json!({ "type": value.value_type, "value": value.text })).collect();
+    let values: Vec<Value> =
+        values.iter().map(|value| json!({ "type": value.value_type, "value": value.text })).collect();
     Ok(json_response(&json!({ "tagValues": values, "metrics": {} })))
 }
 
@@ -300,7 +324,8 @@ pub(crate) async fn tag_values_v1(
     Query(parameters): Query<SearchParameters>,
     headers: HeaderMap,
 ) -> Result<Response, TextError> {
-    let scoped = if tag.contains(':') || ["name", "status", "kind"].contains(&tag.as_str()) { tag } else { format!(".{tag}") };
+    let scoped =
+        if tag.contains(':') || ["name", "status", "kind"].contains(&tag.as_str()) { tag } else { format!(".{tag}") };
     let values = tag_values(&app, &scoped, &parameters, &headers).await?;
     let values: Vec<&str> = values.iter().map(|value| value.text.as_str()).collect();
     Ok(json_response(&json!({ "tagValues": values, "metrics": {} })))
@@ -376,9 +401,10 @@ async fn metrics(
 
 fn series_json(series: &Series) -> Value {
     // Values that are no numbers have no place in JSON; a missing point says the same.
-    let points = series.points.iter().filter(|point| point.value.is_finite()).map(|point| {
-        json!({ "timestampMs": (point.timestamp_nanos / 1_000_000).to_string(), "value": point.value })
-    });
+    let points =
+        series.points.iter().filter(|point| point.value.is_finite()).map(
+            |point| json!({ "timestampMs": (point.timestamp_nanos / 1_000_000).to_string(), "value": point.value }),
+        );
     let exemplars: Vec<Value> = series
         .exemplars
         .iter()
@@ -400,7 +426,9 @@ fn series_json(series: &Series) -> Value {
 fn step_nanos(text: &str) -> Result<i64, ApiError> {
     let seconds = text.parse::<f64>().ok().map(|seconds| (seconds * 1e9) as i64);
     let nanos = seconds.or_else(|| parse_duration(text).and_then(|step| i64::try_from(step.as_nanos()).ok()));
-    nanos.filter(|nanos| *nanos > 0).ok_or_else(|| ApiError::invalid(format!("step: {text:?} is not a length such as 15s")))
+    nanos
+        .filter(|nanos| *nanos > 0)
+        .ok_or_else(|| ApiError::invalid(format!("step: {text:?} is not a length such as 15s")))
 }
 
 /// `/api/status/buildinfo`, which clients gate features by.

@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
+use hotspan_lake::{Snapshot, Table};
 use hotspan_model::TenantId;
 use http::{HeaderValue, StatusCode, header};
 use serde_json::{Value, json};
@@ -80,21 +81,30 @@ pub(crate) async fn status(State(app): State<Arc<App>>) -> Json<Value> {
 }
 
 /// Segments, rows and bytes by table and level.
-fn tables(snapshot: &hotspan_lake::Snapshot) -> Vec<Value> {
-    let mut sums: BTreeMap<(hotspan_lake::Table, u8), (u64, u64, u64, i64, i64)> = BTreeMap::new();
+fn tables(snapshot: &Snapshot) -> Vec<Value> {
+    let mut sums: BTreeMap<(Table, u8), TableSums> = BTreeMap::new();
     for segment in snapshot.all_segments() {
-        let sum = sums.entry((segment.table, segment.level)).or_insert((0, 0, 0, i64::MAX, i64::MIN));
-        sum.0 += 1;
-        sum.1 += segment.rows;
-        sum.2 += segment.bytes() + segment.index.as_ref().map_or(0, |(_, size)| *size);
-        sum.3 = sum.3.min(segment.min_time);
-        sum.4 = sum.4.max(segment.max_time);
+        let sum = sums.entry((segment.table, segment.level)).or_default();
+        sum.segments += 1;
+        sum.rows += segment.rows;
+        sum.bytes += segment.bytes() + segment.index.as_ref().map_or(0, |(_, size)| *size);
+        sum.min_time = Some(sum.min_time.map_or(segment.min_time, |time| time.min(segment.min_time)));
+        sum.max_time = Some(sum.max_time.map_or(segment.max_time, |time| time.max(segment.max_time)));
     }
-    let row = |((table, level), (segments, rows, bytes, min_time, max_time)): ((hotspan_lake::Table, u8), _)| {
+    let row = |((table, level), sum): ((Table, u8), TableSums)| {
         json!({
-            "table": table.name(), "level": level, "segments": segments, "rows": rows, "bytes": bytes,
-            "min_time": min_time, "max_time": max_time,
+            "table": table.name(), "level": level, "segments": sum.segments, "rows": sum.rows, "bytes": sum.bytes,
+            "min_time": sum.min_time, "max_time": sum.max_time,
         })
     };
     sums.into_iter().map(row).collect()
+}
+
+#[derive(Default)]
+struct TableSums {
+    segments: u64,
+    rows: u64,
+    bytes: u64,
+    min_time: Option<i64>,
+    max_time: Option<i64>,
 }
