@@ -158,47 +158,107 @@ impl FlameTree {
     }
 
     /// Keeps the `max_nodes` nodes with the largest totals and folds the others into a child `other` of their
-    /// nearest kept caller, so that every total stays as it was.
+    /// nearest kept caller, so that every total stays as it was. 0 keeps all.
     pub fn pruned(&self, max_nodes: usize) -> (Self, Pruned) {
         if max_nodes == 0 || self.nodes.len() <= max_nodes + 1 {
             return (self.clone(), Pruned::default());
         }
-        let mut totals: Vec<i64> = self.nodes[1..].iter().map(|node| node.total.abs()).collect();
-        let (_, threshold, _) = totals.select_nth_unstable_by(max_nodes - 1, |a, b| b.cmp(a));
-        let threshold = *threshold;
-        let mut room_at_threshold =
-            max_nodes - self.nodes[1..].iter().filter(|node| node.total.abs() > threshold).count();
+        let parents: Vec<u32> = self.nodes.iter().map(|node| node.parent as u32).collect();
+        let self_values: Vec<i64> = self.nodes.iter().map(|node| node.self_value).collect();
+        Self::from_arrays(&parents, &self_values, max_nodes, |index| {
+            let node = &self.nodes[index];
+            NodeText {
+                name: self.name(node.name),
+                file: self.name(node.file),
+                line: node.line,
+                line_weight: node.line_weight,
+            }
+        })
+    }
 
+    /// Builds a pruned tree from arrays in which callers stand before callees and index 0 is the root. Nodes without
+    /// any value are left out; texts are asked for only where a node is kept.
+    pub fn from_arrays<'t>(
+        parents: &[u32],
+        self_values: &[i64],
+        max_nodes: usize,
+        text_of: impl Fn(usize) -> NodeText<'t>,
+    ) -> (Self, Pruned) {
+        let mut totals = self_values.to_vec();
+        let mut has_value: Vec<bool> = self_values.iter().map(|value| *value != 0).collect();
+        for index in (1..totals.len()).rev() {
+            let parent = parents[index] as usize;
+            totals[parent] += totals[index];
+            has_value[parent] |= has_value[index];
+        }
+        let mut cut = Cut::at(max_nodes, &totals, &has_value);
         let mut tree = Self::default();
         let mut pruned = Pruned::default();
         let other = tree.intern(OTHER);
-        // For each old node: where it went, and whether it was kept itself.
-        let mut place: Vec<(FlameIndex, bool)> = vec![(Self::ROOT, true)];
-        tree.nodes[Self::ROOT].self_value = self.nodes[Self::ROOT].self_value;
-        for node in &self.nodes[1..] {
-            let (parent, parent_kept) = place[node.parent];
-            let total = node.total.abs();
-            let fits = total > threshold || (total == threshold && room_at_threshold > 0);
-            if parent_kept && fits {
-                if total == threshold {
-                    room_at_threshold -= 1;
-                }
-                let (name, file) = (self.name(node.name).to_owned(), self.name(node.file).to_owned());
-                let (name, file) = (tree.intern(&name), tree.intern(&file));
+        // For each node: where it went, and whether it was kept itself.
+        let mut places: Vec<(FlameIndex, bool)> = vec![(Self::ROOT, true); totals.len()];
+        tree.nodes[Self::ROOT].self_value = self_values.first().copied().unwrap_or(0);
+        for index in (1..totals.len()).filter(|index| has_value[*index]) {
+            let (parent, parent_kept) = places[parents[index] as usize];
+            if parent_kept && cut.keeps(totals[index]) {
+                let text = text_of(index);
+                let (name, file) = (tree.intern(text.name), tree.intern(text.file));
                 let kept = tree.child(parent, name);
-                tree.nodes[kept].self_value += node.self_value;
-                tree.place(kept, file, node.line, node.line_weight);
-                place.push((kept, true));
+                tree.nodes[kept].self_value += self_values[index];
+                tree.place(kept, file, text.line, text.line_weight);
+                places[index] = (kept, true);
             } else {
                 pruned.nodes += 1;
-                pruned.value += node.self_value;
+                pruned.value += self_values[index];
                 let folded = if parent_kept { tree.child(parent, other) } else { parent };
-                tree.nodes[folded].self_value += node.self_value;
-                place.push((folded, false));
+                tree.nodes[folded].self_value += self_values[index];
+                places[index] = (folded, false);
             }
         }
         tree.sum_totals();
         (tree, pruned)
+    }
+}
+
+/// What a kept node is called, and where it is.
+#[derive(Debug, Clone, Copy)]
+pub struct NodeText<'t> {
+    /// The function.
+    pub name: &'t str,
+    /// The file; empty if not known.
+    pub file: &'t str,
+    /// The line; 0 if not known.
+    pub line: u32,
+    /// How much of the node's value the line carries.
+    pub line_weight: i64,
+}
+
+/// The total that a node needs to be kept, and how many may be kept that have just that.
+struct Cut {
+    threshold: i64,
+    room_at_threshold: usize,
+}
+
+impl Cut {
+    fn at(max_nodes: usize, totals: &[i64], has_value: &[bool]) -> Self {
+        let candidates = || totals.iter().zip(has_value).skip(1).filter(|(_, has_value)| **has_value);
+        let mut sizes: Vec<i64> = candidates().map(|(total, _)| total.abs()).collect();
+        if max_nodes == 0 || sizes.len() <= max_nodes {
+            return Self { threshold: -1, room_at_threshold: 0 };
+        }
+        let (_, threshold, _) = sizes.select_nth_unstable_by(max_nodes - 1, |a, b| b.cmp(a));
+        let threshold = *threshold;
+        let larger = candidates().filter(|(total, _)| total.abs() > threshold).count();
+        Self { threshold, room_at_threshold: max_nodes - larger }
+    }
+
+    fn keeps(&mut self, total: i64) -> bool {
+        let size = total.abs();
+        if size == self.threshold && self.room_at_threshold > 0 {
+            self.room_at_threshold -= 1;
+            return true;
+        }
+        size > self.threshold
     }
 }
 

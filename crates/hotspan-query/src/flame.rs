@@ -11,13 +11,14 @@ use hashbrown::{HashMap, HashSet};
 use hotspan_lake::segment::id_index::IdKind;
 use hotspan_lake::table::{HOUR, WINDOW_15S};
 use hotspan_lake::{ReadOptions, Snapshot, Table, arrays};
+use hotspan_model::flame::NodeText;
 use hotspan_model::labels::PROFILE_TYPE;
 use hotspan_model::{Exactness, FlameTree, ProfileType, SpanId, TenantId, TraceId};
 
 use crate::Engine;
 use crate::error::Result;
 use crate::selector::{Matcher, Selector};
-use crate::symbols::{Place, SymbolIndex};
+use crate::symbols::{PathEntry, Place, SymbolIndex};
 
 /// Which samples a flame graph is made of.
 #[derive(Debug, Clone)]
@@ -81,11 +82,8 @@ impl Engine {
         let memory = self.memory(tenant);
         let mut symbols = memory.symbols.lock().await;
         symbols.catch_up(self.lake(), &snapshot, tenant, query.from, query.until).await?;
-        let tree = build_tree(&symbols, &mut values);
+        let tree = build_tree(&mut symbols, &mut values, query.max_nodes);
         drop(symbols);
-        let (tree, pruned) = tree.pruned(query.max_nodes);
-        values.exactness.pruned_nodes = pruned.nodes;
-        values.exactness.pruned_value = pruned.value;
         Ok(FlameAnswer { tree, exactness: values.exactness })
     }
 
@@ -264,54 +262,44 @@ fn series_matches(batch: &RecordBatch, sorted: &[u64]) -> BooleanArray {
     }
 }
 
-/// The tree of functions with the values of the paths that were summed.
-fn build_tree(symbols: &SymbolIndex, values: &mut PathValues) -> FlameTree {
-    let functions = symbols.functions();
-    let mut self_values: HashMap<Place, i64> = HashMap::new();
-    let mut hottest: HashMap<Place, (i64, u32)> = HashMap::new();
+/// The pruned tree of functions with the values of the paths that were summed.
+fn build_tree(symbols: &mut SymbolIndex, values: &mut PathValues, max_nodes: usize) -> FlameTree {
+    let mut placed: Vec<(PathEntry, i64)> = Vec::with_capacity(values.values.len());
     let mut unresolved = 0i64;
     for (path, value) in &values.values {
         match symbols.path(*path) {
-            Some(entry) => {
-                *self_values.entry(entry.place).or_default() += value;
-                let best = hottest.entry(entry.place).or_insert((i64::MIN, entry.frame));
-                if *value > best.0 {
-                    *best = (*value, entry.frame);
-                }
-            }
+            Some(entry) => placed.push((entry, *value)),
             None => {
                 unresolved += value;
                 values.exactness.unresolved_paths += u64::from(*path != 0);
             }
         }
     }
-    let mut tree = FlameTree::default();
-    let mut indexes: HashMap<Place, usize> = HashMap::from([(0, FlameTree::ROOT)]);
-    let mut chain = Vec::new();
-    for (place, value) in &self_values {
-        let mut at = *place;
-        while !indexes.contains_key(&at) {
-            chain.push(at);
-            at = functions[at as usize].parent;
-        }
-        let mut index = indexes[&at];
-        while let Some(next) = chain.pop() {
-            let name = tree.intern(symbols.text(functions[next as usize].name));
-            index = tree.child(index, name);
-            indexes.insert(next, index);
-        }
-        tree.add_self(index, *value);
-        if let Some(frame) = hottest.get(place).and_then(|(_, frame)| symbols.frame(*frame)) {
-            let file = tree.intern(symbols.text(frame.file));
-            tree.place(index, file, frame.line, hottest[place].0);
-        }
+    let mut self_values = vec![0i64; symbols.parents().len()];
+    let mut hottest: HashMap<Place, (i64, u32)> = HashMap::new();
+    for (entry, value) in placed {
+        self_values[entry.place as usize] += value;
+        let best = hottest.entry(entry.place).or_insert((i64::MIN, entry.frame));
+        *best = (*best).max((value, entry.frame));
     }
+    let symbols: &SymbolIndex = symbols;
+    let (mut tree, pruned) = FlameTree::from_arrays(symbols.parents(), &self_values, max_nodes, |place| {
+        let found = hottest.get(&(place as Place)).map(|(weight, frame)| (*weight, symbols.frame(*frame)));
+        NodeText {
+            name: symbols.function(place),
+            file: found.map_or("", |(_, frame)| symbols.text(frame.file)),
+            line: found.map_or(0, |(_, frame)| frame.line),
+            line_weight: found.map_or(0, |(weight, _)| weight),
+        }
+    });
     if unresolved != 0 {
         let name = tree.intern("[unknown]");
         let index = tree.child(FlameTree::ROOT, name);
         tree.add_self(index, unresolved);
+        tree.sum_totals();
     }
-    tree.sum_totals();
+    values.exactness.pruned_nodes = pruned.nodes;
+    values.exactness.pruned_value = pruned.value;
     tree
 }
 

@@ -1,9 +1,13 @@
 //! Symbols of a tenant: from a call-path id to its place in one tree of functions.
 //!
-//! Stored paths tell lines apart; flame graphs merge by function. The index keeps the merged tree of all paths it
-//! has read, with callers before callees, so that a flame graph is: add each value at its path's place, then
-//! carry totals up in one backward pass. Names are looked up only for what is shown.
+//! Stored paths tell lines apart; flame graphs merge by function. The tables of nodes and frames are kept as sorted
+//! columns, as they were read; a path is looked up in them the first time that it is asked for, and from then on has
+//! a place in the merged tree, callers before callees. A flame graph is then: add each value at its path's place, and
+//! carry totals up in one backward pass.
 
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
 use hashbrown::HashMap;
 use hotspan_lake::{Lake, ReadOptions, Snapshot, Table, arrays};
 use hotspan_model::TenantId;
@@ -20,15 +24,7 @@ pub(crate) struct PathEntry {
     pub(crate) frame: u32,
 }
 
-/// A function under a caller.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct FunctionNode {
-    pub(crate) parent: Place,
-    /// A text: the function, or the address of one without a name.
-    pub(crate) name: u32,
-}
-
-/// A frame as stored.
+/// A frame that has been looked at.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FrameEntry {
     pub(crate) name: u32,
@@ -37,38 +33,65 @@ pub(crate) struct FrameEntry {
 }
 
 /// Everything that has been read of a tenant's symbols.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct SymbolIndex {
-    paths: HashMap<u64, PathEntry>,
-    functions: Vec<FunctionNode>,
-    children: HashMap<(Place, u32), Place>,
-    frames: HashMap<u64, u32>,
-    frame_entries: Vec<FrameEntry>,
-    texts: Vec<String>,
-    text_index: HashMap<String, u32>,
+    nodes: Vec<NodeBlock>,
+    frames: Vec<FrameBlock>,
+    tree: FunctionTree,
     /// For each day, all rows up to this version have been read.
     versions: HashMap<i64, i64>,
 }
 
-impl Default for SymbolIndex {
+/// Nodes of one or several segments, sorted by id.
+#[derive(Debug, Default)]
+struct NodeBlock {
+    ids: Vec<u64>,
+    parents: Vec<u64>,
+    frames: Vec<u64>,
+}
+
+/// Frames of one segment, sorted by id.
+#[derive(Debug)]
+struct FrameBlock {
+    ids: Vec<u64>,
+    rows: Vec<u32>,
+    batch: RecordBatch,
+}
+
+/// The paths that were asked for, merged by function.
+#[derive(Debug)]
+struct FunctionTree {
+    paths: HashMap<u64, PathEntry>,
+    parents: Vec<Place>,
+    names: Vec<u32>,
+    children: HashMap<(Place, u32), Place>,
+    frame_index: HashMap<u64, u32>,
+    frames: Vec<FrameEntry>,
+    texts: Vec<Arc<str>>,
+    text_index: HashMap<Arc<str>, u32>,
+}
+
+impl Default for FunctionTree {
     fn default() -> Self {
-        let mut index = Self {
+        let mut tree = Self {
             paths: HashMap::new(),
-            functions: vec![FunctionNode { parent: 0, name: 0 }],
+            parents: vec![0],
+            names: vec![0],
             children: HashMap::new(),
-            frames: HashMap::new(),
-            frame_entries: Vec::new(),
+            frame_index: HashMap::new(),
+            frames: Vec::new(),
             texts: Vec::new(),
             text_index: HashMap::new(),
-            versions: HashMap::new(),
         };
-        index.intern("");
-        index
+        tree.intern("");
+        tree
     }
 }
 
-/// Symbols beyond this many paths are forgotten before the next day is read.
-const MAX_PATHS: usize = 8_000_000;
+/// Symbols beyond this many nodes are forgotten before more are read.
+const MAX_NODES: usize = 16_000_000;
+/// More blocks than this are joined, so that a look-up stays short.
+const MAX_BLOCKS: usize = 12;
 
 impl SymbolIndex {
     /// Reads what was committed since the last time for the days that `from..until` touches.
@@ -80,11 +103,10 @@ impl SymbolIndex {
         from: i64,
         until: i64,
     ) -> Result<()> {
-        if self.paths.len() > MAX_PATHS {
+        if self.nodes.iter().map(|block| block.ids.len()).sum::<usize>() > MAX_NODES {
             *self = Self::default();
         }
         let day_of = |time: i64| Table::Nodes.partition_of(time);
-        let mut nodes: Vec<(u64, u64, u64)> = Vec::new();
         let mut days: Vec<i64> = Vec::new();
         for table in [Table::Frames, Table::Nodes] {
             for segment in snapshot.segments(tenant, table).iter().filter(|segment| segment.overlaps(from, until)) {
@@ -99,99 +121,164 @@ impl SymbolIndex {
                     continue;
                 }
                 days.extend(unread);
-                for batch in lake.reader().read_all(segment, ReadOptions::default()).await? {
+                let options = match table {
+                    Table::Frames => ReadOptions::columns(&["id", "function", "file", "line", "mapping", "address"]),
+                    _ => ReadOptions::columns(&["id", "parent", "frame"]),
+                };
+                for batch in lake.reader().read_all(segment, options.batch_rows(1 << 20)).await? {
                     match table {
-                        Table::Frames => self.add_frames(&batch)?,
-                        _ => {
-                            let ids = arrays::uint64s(&batch, "id")?.values();
-                            let parents = arrays::uint64s(&batch, "parent")?.values();
-                            let frames = arrays::uint64s(&batch, "frame")?.values();
-                            nodes.extend(
-                                ids.iter().zip(parents).zip(frames).map(|((id, parent), frame)| (*id, *parent, *frame)),
-                            );
-                        }
+                        Table::Frames => self.frames.push(FrameBlock::new(batch)?),
+                        _ => self.nodes.push(NodeBlock::new(&batch)?),
                     }
                 }
             }
         }
-        self.add_nodes(&nodes);
+        if self.nodes.len() > MAX_BLOCKS {
+            self.nodes = vec![NodeBlock::join(std::mem::take(&mut self.nodes))];
+        }
         for day in days {
             self.versions.insert(day, snapshot.version());
         }
         Ok(())
     }
 
-    fn add_frames(&mut self, batch: &arrow::array::RecordBatch) -> Result<()> {
-        let ids = arrays::uint64s(batch, "id")?.values();
-        let functions = arrays::texts(batch, "function")?;
-        let files = arrays::texts(batch, "file")?;
-        let mappings = arrays::texts(batch, "mapping")?;
-        let lines = arrays::uint32s(batch, "line")?.values();
-        let addresses = arrays::uint64s(batch, "address")?.values();
-        for (row, id) in ids.iter().enumerate() {
-            if self.frames.contains_key(id) {
-                continue;
-            }
-            let function = functions.get(row);
-            let name = if function.is_empty() {
-                let mapping = mappings.get(row).rsplit('/').next().unwrap_or_default().to_owned();
-                self.intern(&format!("{mapping}!0x{:x}", addresses[row]))
-            } else {
-                self.intern(function)
-            };
-            let file = self.intern(files.get(row));
-            self.frames.insert(*id, self.frame_entries.len() as u32);
-            self.frame_entries.push(FrameEntry { name, file, line: lines[row] });
+    /// The place of a path, which it gets now if this is the first time.
+    pub(crate) fn path(&mut self, id: u64) -> Option<PathEntry> {
+        if let Some(entry) = self.tree.paths.get(&id) {
+            return Some(*entry);
         }
-        Ok(())
-    }
-
-    /// Adds nodes in any order: callers are placed before their callees.
-    fn add_nodes(&mut self, nodes: &[(u64, u64, u64)]) {
-        let pending: HashMap<u64, (u64, u64)> = nodes
-            .iter()
-            .filter(|(id, _, _)| !self.paths.contains_key(id))
-            .map(|(id, parent, frame)| (*id, (*parent, *frame)))
-            .collect();
         let mut chain: Vec<(u64, u64)> = Vec::new();
-        for start in pending.keys() {
-            let mut id = *start;
-            let mut place = None;
-            while place.is_none() {
-                if id == 0 {
-                    place = Some(0);
-                } else if let Some(known) = self.paths.get(&id) {
-                    place = Some(known.place);
-                } else if let Some((parent, frame)) = pending.get(&id)
-                    // A damaged table could hold a circle; a chain is never longer than all nodes.
-                    && chain.len() <= pending.len()
-                {
-                    chain.push((id, *frame));
-                    id = *parent;
-                } else {
-                    // The caller is not stored: the rest hangs under the root, which the answer reports.
-                    place = Some(0);
-                }
+        let mut at = id;
+        let mut place = 0;
+        while at != 0 {
+            if let Some(known) = self.tree.paths.get(&at) {
+                place = known.place;
+                break;
             }
-            let mut place = place.unwrap_or(0);
-            while let Some((id, frame)) = chain.pop() {
-                let frame = self.frames.get(&frame).copied().unwrap_or(u32::MAX);
-                let name = match self.frame_entries.get(frame as usize) {
-                    Some(entry) => entry.name,
-                    None => self.intern("[unknown]"),
-                };
-                place = self.child(place, name);
-                self.paths.insert(id, PathEntry { place, frame });
-            }
+            // A caller that is not stored leaves the rest under the root; a circle in a damaged table ends here too.
+            let Some((parent, frame)) = self.node(at).filter(|_| chain.len() < 100_000) else { break };
+            chain.push((at, frame));
+            at = parent;
         }
+        if chain.first().is_none_or(|(first, _)| *first != id) {
+            return None;
+        }
+        while let Some((node, frame)) = chain.pop() {
+            let frame = self.frame_of(frame);
+            let name = self.tree.frames[frame as usize].name;
+            place = self.tree.child(place, name);
+            self.tree.paths.insert(node, PathEntry { place, frame });
+        }
+        self.tree.paths.get(&id).copied()
     }
 
-    fn child(&mut self, parent: Place, name: u32) -> Place {
-        let functions = &mut self.functions;
-        *self.children.entry((parent, name)).or_insert_with(|| {
-            functions.push(FunctionNode { parent, name });
-            (functions.len() - 1) as Place
+    fn node(&self, id: u64) -> Option<(u64, u64)> {
+        self.nodes.iter().find_map(|block| {
+            let at = block.ids.binary_search(&id).ok()?;
+            Some((block.parents[at], block.frames[at]))
         })
+    }
+
+    /// The number of a frame, which it gets now if this is the first time.
+    fn frame_of(&mut self, id: u64) -> u32 {
+        if let Some(frame) = self.tree.frame_index.get(&id) {
+            return *frame;
+        }
+        let found = self.frames.iter().find_map(|block| Some((block, block.ids.binary_search(&id).ok()?)));
+        let (name, file, line) = match found {
+            Some((block, at)) => block.texts_of(block.rows[at] as usize),
+            None => ("[unknown]".to_owned(), String::new(), 0),
+        };
+        let entry = FrameEntry { name: self.tree.intern(&name), file: self.tree.intern(&file), line };
+        self.tree.frames.push(entry);
+        let number = (self.tree.frames.len() - 1) as u32;
+        self.tree.frame_index.insert(id, number);
+        number
+    }
+
+    /// The caller of each place.
+    pub(crate) fn parents(&self) -> &[Place] {
+        &self.tree.parents
+    }
+
+    /// The function at a place.
+    pub(crate) fn function(&self, place: usize) -> &str {
+        &self.tree.texts[self.tree.names[place] as usize]
+    }
+
+    pub(crate) fn frame(&self, frame: u32) -> FrameEntry {
+        self.tree.frames[frame as usize]
+    }
+
+    pub(crate) fn text(&self, index: u32) -> &str {
+        &self.tree.texts[index as usize]
+    }
+}
+
+impl NodeBlock {
+    fn new(batch: &RecordBatch) -> Result<Self> {
+        let block = Self {
+            ids: arrays::uint64s(batch, "id")?.values().to_vec(),
+            parents: arrays::uint64s(batch, "parent")?.values().to_vec(),
+            frames: arrays::uint64s(batch, "frame")?.values().to_vec(),
+        };
+        // Compacted segments are sorted; what was just received is not.
+        Ok(if block.ids.is_sorted() { block } else { Self::join(vec![block]) })
+    }
+
+    /// One sorted block with each node once.
+    fn join(blocks: Vec<Self>) -> Self {
+        let count = blocks.iter().map(|block| block.ids.len()).sum();
+        let mut rows: Vec<(u64, u64, u64)> = Vec::with_capacity(count);
+        for block in &blocks {
+            rows.extend(block.ids.iter().zip(&block.parents).zip(&block.frames).map(|((id, parent), frame)| {
+                (*id, *parent, *frame)
+            }));
+        }
+        rows.sort_unstable();
+        rows.dedup_by_key(|(id, _, _)| *id);
+        Self {
+            ids: rows.iter().map(|(id, _, _)| *id).collect(),
+            parents: rows.iter().map(|(_, parent, _)| *parent).collect(),
+            frames: rows.iter().map(|(_, _, frame)| *frame).collect(),
+        }
+    }
+}
+
+impl FrameBlock {
+    fn new(batch: RecordBatch) -> Result<Self> {
+        let ids = arrays::uint64s(&batch, "id")?.values();
+        let mut rows: Vec<u32> = (0..batch.num_rows() as u32).collect();
+        rows.sort_unstable_by_key(|row| ids[*row as usize]);
+        Ok(Self { ids: rows.iter().map(|row| ids[*row as usize]).collect(), rows, batch })
+    }
+
+    /// Name, file and line of a frame; one without a function is named by its binary and address.
+    fn texts_of(&self, row: usize) -> (String, String, u32) {
+        let text = |column: &str| arrays::texts(&self.batch, column).map_or("", |texts| texts.get(row));
+        let line = arrays::uint32s(&self.batch, "line").map_or(0, |lines| lines.value(row));
+        let function = text("function");
+        let name = if function.is_empty() {
+            let mapping = text("mapping").rsplit('/').next().unwrap_or_default();
+            let address = arrays::uint64s(&self.batch, "address").map_or(0, |addresses| addresses.value(row));
+            format!("{mapping}!0x{address:x}")
+        } else {
+            function.to_owned()
+        };
+        (name, text("file").to_owned(), line)
+    }
+}
+
+impl FunctionTree {
+    fn child(&mut self, parent: Place, name: u32) -> Place {
+        if let Some(place) = self.children.get(&(parent, name)) {
+            return *place;
+        }
+        let place = self.parents.len() as Place;
+        self.parents.push(parent);
+        self.names.push(name);
+        self.children.insert((parent, name), place);
+        place
     }
 
     fn intern(&mut self, text: &str) -> u32 {
@@ -199,24 +286,9 @@ impl SymbolIndex {
             return *index;
         }
         let index = self.texts.len() as u32;
-        self.texts.push(text.to_owned());
-        self.text_index.insert(text.to_owned(), index);
+        let text: Arc<str> = Arc::from(text);
+        self.texts.push(Arc::clone(&text));
+        self.text_index.insert(text, index);
         index
-    }
-
-    pub(crate) fn path(&self, id: u64) -> Option<PathEntry> {
-        self.paths.get(&id).copied()
-    }
-
-    pub(crate) fn functions(&self) -> &[FunctionNode] {
-        &self.functions
-    }
-
-    pub(crate) fn frame(&self, frame: u32) -> Option<FrameEntry> {
-        self.frame_entries.get(frame as usize).copied()
-    }
-
-    pub(crate) fn text(&self, index: u32) -> &str {
-        &self.texts[index as usize]
     }
 }

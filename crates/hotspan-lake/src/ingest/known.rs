@@ -2,7 +2,7 @@
 //!
 //! Forgetting is harmless, since writing a symbol twice is; so the memory is bounded by starting over.
 
-use std::sync::RwLock;
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use hashbrown::HashSet;
 use hotspan_model::{SeriesId, TenantId};
@@ -30,9 +30,10 @@ impl Known {
         Self { max_nodes, sets: RwLock::default() }
     }
 
-    /// The view of one tenant.
+    /// The view of one tenant. It keeps commits from being noted while it lives: take it late and drop it soon.
     pub fn of(&self, tenant: &TenantId) -> KnownOf<'_> {
-        KnownOf { known: self, key: self.tenant_key(tenant) }
+        let key = self.tenant_key(tenant);
+        KnownOf { sets: self.read(), key }
     }
 
     fn tenant_key(&self, tenant: &TenantId) -> TenantKey {
@@ -75,28 +76,28 @@ impl Known {
     }
 
     // A panic while holding the lock can't leave a set half changed in a way that matters: see the module.
-    fn read(&self) -> std::sync::RwLockReadGuard<'_, KnownSets> {
-        self.sets.read().unwrap_or_else(std::sync::PoisonError::into_inner)
+    fn read(&self) -> RwLockReadGuard<'_, KnownSets> {
+        self.sets.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> std::sync::RwLockWriteGuard<'_, KnownSets> {
-        self.sets.write().unwrap_or_else(std::sync::PoisonError::into_inner)
+    fn write(&self) -> RwLockWriteGuard<'_, KnownSets> {
+        self.sets.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// What is durable of one tenant.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub struct KnownOf<'a> {
-    known: &'a Known,
+    sets: RwLockReadGuard<'a, KnownSets>,
     key: TenantKey,
 }
 
 impl KnownSymbols for KnownOf<'_> {
     fn knows_node(&self, day: i64, node: u64) -> bool {
-        self.known.read().nodes.contains(&(self.key, day, node))
+        self.sets.nodes.contains(&(self.key, day, node))
     }
 
     fn knows_series(&self, hour: i64, series: SeriesId) -> bool {
-        self.known.read().series.contains(&(self.key, hour, series))
+        self.sets.series.contains(&(self.key, hour, series))
     }
 }

@@ -143,17 +143,16 @@ fn decode_profile_rows(
     tenant: &hotspan_model::TenantId,
 ) -> Result<(Rows, Outcome), Refusal> {
     let mut rows = Rows::default();
-    let known = ingest.known().of(tenant);
     let outcome = match codec {
         Codec::Protobuf => {
             let (set, outcome, _version) = decode_profiles(message, limits, now_nanos())?;
-            rows.profiles.push(&set, &known);
+            rows.profiles.push(&set, &ingest.known().of(tenant));
             outcome
         }
         Codec::Json => {
             let json = ProfilesJson::parse(message, limits)?;
             let (set, outcome) = json.decode(limits, now_nanos())?;
-            rows.profiles.push(&set, &known);
+            rows.profiles.push(&set, &ingest.known().of(tenant));
             outcome
         }
     };
