@@ -7,6 +7,7 @@
 //! An [`Engine`] answers point look-ups (a trace, the samples of a span) through the id indexes, flame graphs
 //! through rollups, and everything else by scanning; each answer says what it rests on (R4, R9).
 
+pub mod cohort;
 mod engine;
 mod error;
 pub mod flame;
@@ -17,6 +18,7 @@ pub mod services;
 mod symbols;
 pub mod trace;
 
+pub use cohort::{Cohort, CohortScope};
 pub use engine::Engine;
 pub use error::{QueryError, Result};
 pub use flame::{FlameAnswer, FlameQuery};

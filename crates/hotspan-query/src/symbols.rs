@@ -231,9 +231,14 @@ impl NodeBlock {
         let count = blocks.iter().map(|block| block.ids.len()).sum();
         let mut rows: Vec<(u64, u64, u64)> = Vec::with_capacity(count);
         for block in &blocks {
-            rows.extend(block.ids.iter().zip(&block.parents).zip(&block.frames).map(|((id, parent), frame)| {
-                (*id, *parent, *frame)
-            }));
+            rows.extend(
+                block
+                    .ids
+                    .iter()
+                    .zip(&block.parents)
+                    .zip(&block.frames)
+                    .map(|((id, parent), frame)| (*id, *parent, *frame)),
+            );
         }
         rows.sort_unstable();
         rows.dedup_by_key(|(id, _, _)| *id);

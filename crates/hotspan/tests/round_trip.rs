@@ -141,6 +141,16 @@ fn a_span_leads_to_its_code() {
     assert_eq!(of_service["flamebearer"]["numTicks"], 7540);
     let other_service = server.get_json("/api/v1/profile?app=other");
     assert_eq!(other_service["flamebearer"]["numTicks"], 0);
+    let cohort = |query: &str, scope: &str| {
+        let body = json!({ "query": query, "scope": scope, "from": "now-1h", "to": "now+1h" }).to_string();
+        let answer = server.post("/api/v1/cohort/flame", "application/json", body.as_bytes()).unwrap();
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        serde_json::from_slice::<serde_json::Value>(&answer.body).unwrap()["flamebearer"]["numTicks"].clone()
+    };
+    assert_eq!(cohort("{ span:id = \"0404040404040404\" }", "span"), 40);
+    assert_eq!(cohort("{ duration > 1s }", "span"), 540);
+    assert_eq!(cohort("{ span:id = \"0404040404040404\" }", "trace"), 7540);
+    assert_eq!(cohort("{ duration > 1h }", "span"), 0);
     let text = server.get("/api/v1/profile?span_id=0404040404040404&format=flamegraph").unwrap().text();
     assert!(text.contains("tax") && text.contains("75"), "{text}");
 }

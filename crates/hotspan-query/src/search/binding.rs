@@ -53,7 +53,7 @@ pub(super) fn columns_of(fields: &FieldTable) -> Vec<String> {
 
 /// A batch of spans that answers the fields of a query.
 #[derive(Debug)]
-pub(super) struct BoundSpans {
+pub(crate) struct BoundSpans {
     batch: RecordBatch,
     trace_ids: FixedSizeBinaryArray,
     span_ids: FixedSizeBinaryArray,
@@ -221,7 +221,7 @@ impl BoundSpans {
     }
 
     /// Shows only these rows from here on.
-    pub(super) fn show(&mut self, rows: Vec<u32>) {
+    pub(crate) fn show(&mut self, rows: Vec<u32>) {
         self.rows = Some(rows);
     }
 

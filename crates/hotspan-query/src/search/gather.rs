@@ -22,13 +22,13 @@ const SLICE_ROWS: u64 = 500_000;
 
 /// A part of the space of trace ids: those whose first two bytes, as a number, lie in the range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Slice {
+pub(crate) struct Slice {
     first: u32,
     last: u32,
 }
 
 /// Cuts the id space into slices that hold about [`SLICE_ROWS`] rows each.
-pub(super) fn slices(segments: &[Arc<Segment>]) -> Vec<Slice> {
+pub(crate) fn slices(segments: &[Arc<Segment>]) -> Vec<Slice> {
     let rows: u64 = segments.iter().map(|segment| segment.rows).sum();
     let count = rows.div_ceil(SLICE_ROWS).clamp(1, 4096) as u32;
     let edge = |number: u32| (u64::from(number) * 65536 / u64::from(count)) as u32;
@@ -56,14 +56,14 @@ impl Slice {
 
 /// The spans of a slice, bound to the query's fields, and the rows of each trace.
 #[derive(Debug)]
-pub(super) struct GatheredTraces {
-    pub(super) spans: BoundSpans,
+pub(crate) struct GatheredTraces {
+    pub(crate) spans: BoundSpans,
     /// The rows of each trace, by start.
-    pub(super) traces: Vec<Vec<u32>>,
+    pub(crate) traces: Vec<Vec<u32>>,
 }
 
 /// Reads the traces of a slice; none if there is no span in it.
-pub(super) async fn gather(
+pub(crate) async fn gather(
     lake: &Lake,
     segments: &[Arc<Segment>],
     slice: Slice,

@@ -7,6 +7,8 @@ mod metrics;
 mod run;
 mod tags;
 
+pub(crate) use gather::{gather, slices};
 pub use metrics::MetricsAnswer;
 pub use run::{FoundSpan, FoundSpanset, FoundTrace, SearchAnswer, SearchQuery};
+pub(crate) use run::{overlapping, reach_back, reach_on};
 pub use tags::{TagScopes, TagValue};

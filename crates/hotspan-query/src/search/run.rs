@@ -197,16 +197,16 @@ impl Engine {
 }
 
 /// The segments of spans that a time touches.
-pub(super) fn overlapping(snapshot: &Snapshot, tenant: &TenantId, from: i64, until: i64) -> Vec<Arc<Segment>> {
+pub(crate) fn overlapping(snapshot: &Snapshot, tenant: &TenantId, from: i64, until: i64) -> Vec<Arc<Segment>> {
     let segments = snapshot.segments(tenant, Table::Spans);
     segments.iter().filter(|segment| segment.overlaps(from, until)).cloned().collect()
 }
 
-pub(super) fn reach_back(from: i64) -> i64 {
+pub(crate) fn reach_back(from: i64) -> i64 {
     from.saturating_sub(TRACE_REACH)
 }
 
-pub(super) fn reach_on(until: i64) -> i64 {
+pub(crate) fn reach_on(until: i64) -> i64 {
     until.saturating_add(TRACE_REACH)
 }
 

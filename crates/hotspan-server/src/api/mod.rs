@@ -1,5 +1,6 @@
 //! Answers: Tempo's API, Pyroscope's API, Hotspan's own, and what operators look at.
 
+mod cohort;
 mod error;
 mod otlp_json;
 mod profile;
@@ -11,7 +12,7 @@ mod tempo;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::routing::get;
+use axum::routing::{get, post};
 
 pub(crate) use error::ApiError;
 
@@ -28,6 +29,7 @@ pub(crate) fn everything(app: Arc<App>) -> Router {
         .route("/api/v1/status", get(status::status))
         .route("/api/v1/profile", get(profile::profile))
         .route("/api/v1/services", get(services::services))
+        .route("/api/v1/cohort/flame", post(cohort::flame))
         .fallback(get(page::serve))
         .with_state(app)
 }
