@@ -10,6 +10,7 @@
 
 mod api;
 mod app;
+pub mod config;
 mod listeners;
 mod metrics;
 mod page;
@@ -20,7 +21,7 @@ mod time_text;
 
 pub use app::App;
 pub use listeners::{Address, BoundListener, Listeners};
-pub use settings::Settings;
+pub use settings::{LogFilter, LogFormat, LogSettings, LogTextError, Settings};
 pub use time_text::{TimeTextError, parse_duration, parse_time};
 
 use std::sync::Arc;
