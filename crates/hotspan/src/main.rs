@@ -1,5 +1,7 @@
 //! `hotspan`: one binary for the server and everything that talks to it.
 
+mod config;
+mod logging;
 mod serve;
 
 use std::process::ExitCode;
@@ -22,12 +24,16 @@ enum Command {
     /// Start the server.
     #[command(alias = "server")]
     Serve(serve::ServeArguments),
+    /// Show, check and document the configuration.
+    #[command(subcommand)]
+    Config(config::ConfigCommand),
 }
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let result = match arguments.command {
         Command::Serve(arguments) => serve::run(arguments),
+        Command::Config(command) => config::run(command),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
