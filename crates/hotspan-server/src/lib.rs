@@ -22,7 +22,7 @@ mod time_text;
 pub use app::App;
 pub use listeners::{Address, BoundListener, Listeners};
 pub use settings::{LogFilter, LogFormat, LogSettings, LogTextError, Settings};
-pub use time_text::{TimeTextError, parse_duration, parse_time};
+pub use time_text::{TimeTextError, parse_duration, parse_time, time_as_text};
 
 use std::sync::Arc;
 

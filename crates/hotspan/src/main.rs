@@ -3,6 +3,8 @@
 mod config;
 mod logging;
 mod serve;
+mod store;
+mod store_table;
 
 use std::process::ExitCode;
 
@@ -27,6 +29,9 @@ enum Command {
     /// Show, check and document the configuration.
     #[command(subcommand)]
     Config(config::ConfigCommand),
+    /// Check a store, or show what is in it.
+    #[command(subcommand)]
+    Store(store::StoreCommand),
 }
 
 fn main() -> ExitCode {
@@ -34,6 +39,7 @@ fn main() -> ExitCode {
     let result = match arguments.command {
         Command::Serve(arguments) => serve::run(arguments),
         Command::Config(command) => config::run(command),
+        Command::Store(command) => store::run(command),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
