@@ -12,12 +12,14 @@
 
 pub mod arrays;
 pub mod catalog;
+pub mod check;
 pub mod compaction;
 mod error;
 pub mod ingest;
 pub mod retention;
 pub mod rows;
 pub mod segment;
+pub mod stats;
 pub mod store;
 pub mod table;
 

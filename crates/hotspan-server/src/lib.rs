@@ -10,6 +10,7 @@
 
 mod api;
 mod app;
+pub mod config;
 mod listeners;
 mod metrics;
 mod page;
@@ -20,8 +21,8 @@ mod time_text;
 
 pub use app::App;
 pub use listeners::{Address, BoundListener, Listeners};
-pub use settings::Settings;
-pub use time_text::{TimeTextError, parse_duration, parse_time};
+pub use settings::{LogFilter, LogFormat, LogSettings, LogTextError, Settings};
+pub use time_text::{TimeTextError, parse_duration, parse_time, time_as_text};
 
 use std::sync::Arc;
 
@@ -38,6 +39,9 @@ pub async fn serve(
 ) -> anyhow::Result<()> {
     let app = Arc::new(App::new(settings.clone()));
     let listeners = Listeners::bind(&settings).await?;
+    for listener in listeners.bound() {
+        info!(role = listener.role.name(), address = %listener.address, "listening");
+    }
     announce(listeners.bound());
     app.set_listeners(listeners.bound().to_vec());
     let serving = tokio::spawn(listeners.serve(Arc::clone(&app), stop.clone()));
@@ -47,7 +51,8 @@ pub async fn serve(
         serving.await??;
         return Err(error);
     }
-    info!(store = %settings.store.display(), "ready");
+    let milliseconds = app.started.elapsed().as_millis() as u64;
+    info!(store = %settings.store.display(), version = env!("CARGO_PKG_VERSION"), milliseconds, "ready");
     stop.cancelled().await;
     app.begin_stop();
     // Requests under way are answered first; then nothing can submit any more, and the lake can close.

@@ -1,6 +1,8 @@
 //! What a server can be told.
 
+use std::fmt;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
 use hotspan_formats::Limits;
@@ -35,6 +37,83 @@ pub struct Settings {
     pub multi_tenancy: bool,
     /// How long stopping waits for requests that are under way.
     pub shutdown_grace: Duration,
+    /// What is logged, and how.
+    pub log: LogSettings,
+}
+
+/// What is logged, and how.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct LogSettings {
+    /// Which lines are written.
+    pub level: LogFilter,
+    /// How they are written.
+    pub format: LogFormat,
+}
+
+/// A level, or levels by module: `info`, or `info,hotspan_lake=debug`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogFilter(String);
+
+impl Default for LogFilter {
+    fn default() -> Self {
+        Self("info".to_owned())
+    }
+}
+
+impl fmt::Display for LogFilter {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.0)
+    }
+}
+
+/// A text that is no [`LogFilter`] or [`LogFormat`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not known to the log")]
+pub struct LogTextError;
+
+impl FromStr for LogFilter {
+    type Err = LogTextError;
+
+    fn from_str(text: &str) -> Result<Self, LogTextError> {
+        let is_level = |level: &str| ["off", "error", "warn", "info", "debug", "trace"].contains(&level);
+        let is_module =
+            |module: &str| !module.is_empty() && module.chars().all(|c| c.is_alphanumeric() || "_:".contains(c));
+        let is_directive = |directive: &str| match directive.split_once('=') {
+            Some((module, level)) => is_module(module) && is_level(level),
+            None => is_level(directive),
+        };
+        if text.split(',').all(is_directive) { Ok(Self(text.to_owned())) } else { Err(LogTextError) }
+    }
+}
+
+/// How log lines are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LogFormat {
+    /// For people on a terminal, for machines elsewhere.
+    #[default]
+    Auto,
+    /// For people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+impl fmt::Display for LogFormat {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Self::Auto => "auto",
+            Self::Text => "text",
+            Self::Json => "json",
+        })
+    }
+}
+
+impl FromStr for LogFormat {
+    type Err = LogTextError;
+
+    fn from_str(text: &str) -> Result<Self, LogTextError> {
+        [Self::Auto, Self::Text, Self::Json].into_iter().find(|format| format.to_string() == text).ok_or(LogTextError)
+    }
 }
 
 impl Default for Settings {
@@ -51,6 +130,7 @@ impl Default for Settings {
             retention: RetentionOptions::default(),
             multi_tenancy: false,
             shutdown_grace: Duration::from_secs(10),
+            log: LogSettings::default(),
         }
     }
 }

@@ -51,6 +51,12 @@ pub fn parse_time(text: &str, now: i64) -> Result<i64, TimeTextError> {
     i64::try_from(stamp.as_nanosecond()).map_err(|_| wrong())
 }
 
+/// A moment as a person reads it, to the second: `2026-01-31T10:00:00Z`, which [`parse_time`] takes.
+pub fn time_as_text(nanos: i64) -> String {
+    let stamp = Timestamp::from_second(nanos.div_euclid(SECOND));
+    stamp.map_or_else(|_| nanos.to_string(), |stamp| stamp.to_string())
+}
+
 /// A length such as `250ms`, `15m`, `1h30m` or `2d`.
 pub fn parse_duration(text: &str) -> Option<Duration> {
     parse_nanos(text).and_then(|nanos| u64::try_from(nanos).ok()).map(Duration::from_nanos)
@@ -108,6 +114,7 @@ mod tests {
         }
         assert_eq!(parse_time("now-1h30m", 2 * 3600 * SECOND), Ok(1800 * SECOND));
         assert_eq!(parse_time("now", 7), Ok(7));
+        assert_eq!(time_as_text(expected), "2023-11-14T22:13:20Z");
         for wrong in ["", "yesterday", "now-", "now-1", "now*1h", "12x", "99999999999999999999"] {
             assert!(parse_time(wrong, 0).is_err(), "{wrong}");
         }

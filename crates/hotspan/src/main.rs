@@ -1,6 +1,10 @@
 //! `hotspan`: one binary for the server and everything that talks to it.
 
+mod config;
+mod logging;
 mod serve;
+mod store;
+mod store_table;
 
 use std::process::ExitCode;
 
@@ -22,12 +26,20 @@ enum Command {
     /// Start the server.
     #[command(alias = "server")]
     Serve(serve::ServeArguments),
+    /// Show, check and document the configuration.
+    #[command(subcommand)]
+    Config(config::ConfigCommand),
+    /// Check a store, or show what is in it.
+    #[command(subcommand)]
+    Store(store::StoreCommand),
 }
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let result = match arguments.command {
         Command::Serve(arguments) => serve::run(arguments),
+        Command::Config(command) => config::run(command),
+        Command::Store(command) => store::run(command),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

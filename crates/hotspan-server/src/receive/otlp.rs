@@ -14,6 +14,7 @@ use hotspan_lake::catalog::now_nanos;
 use hotspan_lake::rows::{Rows, SpanRows};
 use hotspan_model::{Resource, Scope, Span};
 use http::{HeaderValue, header};
+use tracing::warn;
 
 use super::{Refusal, tenant_of};
 use crate::app::App;
@@ -169,6 +170,7 @@ fn format_of(codec: Codec) -> Format {
 fn refuse(app: &App, signal: Signal, protocol: Protocol, codec: Codec, refusal: &Refusal) -> Response {
     app.metrics.refused(signal.name(), refusal.reason());
     let code = refusal.code();
+    warn!(signal = signal.name(), reason = refusal.reason(), retryable = refusal.retry_after().is_some(), error = %refusal, "request refused");
     let mut status = Status::new(code as i32, refusal.to_string());
     if let Some(wait) = refusal.retry_after() {
         status = status.retry_after(wait);

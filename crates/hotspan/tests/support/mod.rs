@@ -41,7 +41,7 @@ impl Server {
             .args(["--http", "127.0.0.1:0", "--otlp-grpc", "127.0.0.1:0"])
             .args(["--otlp-http", "127.0.0.1:0", "--tempo", "127.0.0.1:0"])
             .args(arguments)
-            .env("HOTSPAN_LOG", "warn")
+            .env("HOTSPAN_LOG_LEVEL", "warn")
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();

@@ -1,0 +1,168 @@
+//! The TOML file: which keys it sets, where each stands, and where it is wrong.
+
+use hotspan_server::config::{KEYS, Key, Kind, Origin, Problem, nearest_key, nearest_section};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// A key that a file sets.
+#[derive(Debug)]
+pub(super) struct FileEntry {
+    pub(super) key: &'static Key,
+    pub(super) text: String,
+    pub(super) origin: Origin,
+}
+
+/// All keys that a file sets, and all that is wrong with the others.
+pub(super) fn parse(name: &str, text: &str) -> (Vec<FileEntry>, Vec<Problem>) {
+    let mut reading = Reading { name, text, entries: Vec::new(), problems: Vec::new() };
+    match DeTable::parse(text) {
+        Ok(table) => reading.table("", table.get_ref()),
+        Err(error) => {
+            let at = error.span().map_or(0, |span| span.start);
+            reading.problem(at, format!("not TOML: {}", error.message()));
+        }
+    }
+    (reading.entries, reading.problems)
+}
+
+struct Reading<'a> {
+    name: &'a str,
+    text: &'a str,
+    entries: Vec<FileEntry>,
+    problems: Vec<Problem>,
+}
+
+impl Reading<'_> {
+    fn table(&mut self, prefix: &str, table: &DeTable<'_>) {
+        for (name, value) in table {
+            let full_name = format!("{prefix}{}", name.get_ref());
+            match (Key::named(&full_name), value.get_ref()) {
+                (Some(key), _) => self.value(key, value),
+                (None, DeValue::Table(inner)) if is_section(&full_name) => self.table(&format!("{full_name}."), inner),
+                (None, DeValue::Table(_)) if prefix.is_empty() => {
+                    let hint = nearest_section(&full_name).map(|section| format!("; did you mean [{section}]?"));
+                    let known = || "; `hotspan config show` lists every key".to_owned();
+                    let message = format!("unknown section [{full_name}]{}", hint.unwrap_or_else(known));
+                    self.problem(name.span().start, message);
+                }
+                (None, _) => {
+                    let hint = nearest_key(&full_name).map(|key| format!("; did you mean {}?", key.name));
+                    let known = || "; `hotspan config show` lists every key".to_owned();
+                    let message = format!("unknown key {full_name}{}", hint.unwrap_or_else(known));
+                    self.problem(name.span().start, message);
+                }
+            }
+        }
+    }
+
+    fn value(&mut self, key: &'static Key, value: &Spanned<DeValue<'_>>) {
+        let origin = self.origin(value.span().start);
+        match text_of(key.kind(), value.get_ref()) {
+            Some(text) => self.entries.push(FileEntry { key, text, origin }),
+            None => {
+                let found = if key.secret {
+                    "the value"
+                } else {
+                    self.text.get(value.span()).and_then(|text| text.lines().next()).unwrap_or_default()
+                };
+                let quotes = match (key.kind(), value.get_ref()) {
+                    (Kind::Integer | Kind::Boolean, DeValue::String(_)) => ", without quotes",
+                    (Kind::Integer | Kind::Boolean | Kind::Size, _) => "",
+                    (_, DeValue::String(_)) => "",
+                    _ => ", in quotes",
+                };
+                let message = format!("{}: {found} is not {}{quotes}", key.name, key.kind().allowed());
+                self.problems.push(Problem { origin, message });
+            }
+        }
+    }
+
+    fn problem(&mut self, at: usize, message: String) {
+        let origin = self.origin(at);
+        self.problems.push(Problem { origin, message });
+    }
+
+    fn origin(&self, at: usize) -> Origin {
+        let before = self.text.get(..at).unwrap_or(self.text);
+        let line_start = before.rfind('\n').map_or(0, |end| end + 1);
+        let line = before.matches('\n').count() + 1;
+        Origin::File { path: self.name.to_owned(), line, column: before[line_start..].chars().count() + 1 }
+    }
+}
+
+fn is_section(name: &str) -> bool {
+    KEYS.iter().any(|key| key.section() == Some(name))
+}
+
+/// The text of a value whose TOML type suits the kind.
+fn text_of(kind: Kind, value: &DeValue<'_>) -> Option<String> {
+    match (kind, value) {
+        (Kind::Integer | Kind::Size, DeValue::Integer(number)) => {
+            i64::from_str_radix(number.as_str(), number.radix()).ok().map(|number| number.to_string())
+        }
+        (Kind::Boolean, DeValue::Boolean(value)) => Some(value.to_string()),
+        (Kind::Integer | Kind::Boolean, DeValue::String(_)) => None,
+        (_, DeValue::String(text)) => Some(text.clone().into_owned()),
+        _ => None,
+    }
+}
+
+/// The line that a problem stands in, with a mark under the place.
+pub(super) fn excerpt(text: &str, origin: &Origin) -> String {
+    let Origin::File { line, column, .. } = origin else { return String::new() };
+    let source = text.lines().nth(line.saturating_sub(1)).unwrap_or_default();
+    let gutter = line.to_string();
+    // Tabs are kept, so that the mark stands under its place however wide they are shown.
+    let indent: String = source.chars().take(column - 1).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
+    format!("  {gutter} | {source}\n  {} | {indent}^\n", " ".repeat(gutter.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problems(text: &str) -> Vec<String> {
+        parse("f", text).1.iter().map(ToString::to_string).collect()
+    }
+
+    /// Scenario: a file with every TOML type a key can have, in sections, dotted and inline.
+    /// Guarantee: all keys are read, as text, with the line and column of their value.
+    #[test]
+    fn keys_are_read_with_their_place() {
+        let text = "store = 'x'\nlimits.max_labels = 0x40\nlog = { format = \"json\" }\n[ingest]\n\
+                    flush_bytes = 1_000_000\nflush_interval = \"1s\" # why\n";
+        let (mut entries, problems) = parse("f", text);
+        assert!(problems.is_empty(), "{problems:?}");
+        entries.sort_by(|a, b| a.origin.cmp(&b.origin));
+        let read: Vec<_> = entries.iter().map(|entry| (entry.key.name, entry.text.as_str())).collect();
+        let expected = [
+            ("store", "x"),
+            ("limits.max_labels", "64"),
+            ("log.format", "json"),
+            ("ingest.flush_bytes", "1000000"),
+            ("ingest.flush_interval", "1s"),
+        ];
+        assert_eq!(read, expected);
+        assert_eq!(entries[4].origin, Origin::File { path: "f".to_owned(), line: 6, column: 18 });
+    }
+
+    /// Scenario: files that are wrong in one way each. Guarantee: the place is exact and the way out is named.
+    #[test]
+    fn what_is_wrong_is_pointed_at() {
+        assert_eq!(
+            problems("[ingest]\nflush_intervl = 1")[0],
+            "f:2:1: unknown key ingest.flush_intervl; did you mean ingest.flush_interval?"
+        );
+        assert_eq!(problems("\n[ingst]\na = 1\nb = 2"), ["f:2:2: unknown section [ingst]; did you mean [ingest]?"]);
+        assert!(
+            problems("limits.max_labels = \"5\"")[0]
+                .starts_with("f:1:21: limits.max_labels: \"5\" is not a whole number")
+        );
+        assert!(problems("limits.max_labels = \"5\"")[0].ends_with("without quotes"));
+        assert!(problems("ingest.flush_interval = 5")[0].ends_with("in quotes"));
+        assert!(problems("ingest = 5")[0].starts_with("f:1:1: unknown key ingest"));
+        assert!(problems("http = \"é\n")[0].starts_with("f:1:"));
+        assert!(problems("[http]\nx = 1")[0].contains("http:"));
+        assert!(problems("[[store]]\nx = 1")[0].contains("store:"));
+    }
+}

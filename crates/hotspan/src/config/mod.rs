@@ -1,0 +1,76 @@
+//! `hotspan config`: what is in force, whether a file is right, and the documentation of every key.
+
+mod file;
+mod flags;
+mod show;
+mod sources;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use clap::Subcommand;
+
+pub(crate) use flags::{ConfigFlags, StoreFlags};
+pub(crate) use sources::{Loaded, load};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Print every value in force and where it came from; takes the flags of `serve`
+    Show {
+        #[command(flatten)]
+        flags: ConfigFlags,
+        /// Print JSON instead of TOML
+        #[arg(long)]
+        json: bool,
+    },
+    /// Check a file, and point at what is wrong by line and column
+    Check {
+        /// The file
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+    },
+    /// Print the documentation of every key, as Markdown
+    Docs,
+}
+
+/// Runs one of the commands.
+pub(crate) fn run(command: ConfigCommand) -> anyhow::Result<()> {
+    match command {
+        ConfigCommand::Show { flags, json } => {
+            let loaded = load(&flags.into())?;
+            for warning in &loaded.warnings {
+                say_beside(warning);
+            }
+            say(&if json { show::as_json(&loaded) } else { show::as_toml(&loaded) });
+        }
+        ConfigCommand::Check { file } => check(&file)?,
+        ConfigCommand::Docs => say(&hotspan_server::config::markdown()),
+    }
+    Ok(())
+}
+
+fn check(path: &Path) -> anyhow::Result<()> {
+    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let (count, problems) = sources::check_file(&path.display().to_string(), &text);
+    if problems.is_empty() {
+        say(&format!("{}: in order; sets {count} of {} keys\n", path.display(), hotspan_server::config::KEYS.len()));
+        return Ok(());
+    }
+    let mut report = String::new();
+    for problem in &problems {
+        report.push_str(&format!("{problem}\n{}", file::excerpt(&text, &problem.origin)));
+    }
+    say(&report);
+    let noun = if problems.len() == 1 { "problem" } else { "problems" };
+    anyhow::bail!("{} has {} {noun}", path.display(), problems.len())
+}
+
+#[expect(clippy::print_stdout, reason = "this is the command's output")]
+fn say(text: &str) {
+    print!("{text}");
+}
+
+#[expect(clippy::print_stderr, reason = "a hint that must not be mixed into the output")]
+fn say_beside(text: &str) {
+    eprintln!("hotspan: {text}");
+}

@@ -1,0 +1,117 @@
+//! `hotspan store`: is a store sound, and what is in it.
+
+use std::io::{IsTerminal, Write};
+use std::path::Path;
+
+use clap::{Args, Subcommand};
+use hotspan_lake::LakeError;
+use hotspan_lake::check::{CheckReport, Progress, check};
+use hotspan_lake::stats::StoreStats;
+use serde_json::json;
+
+use crate::config::{StoreFlags, load};
+use crate::store_table;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum StoreCommand {
+    /// Read everything in a store that no server has open, and name what is damaged
+    Check(StoreArguments),
+    /// Print what a store holds by table and level; works beside a running server
+    Stats(StoreArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct StoreArguments {
+    #[command(flatten)]
+    flags: StoreFlags,
+    /// Print JSON instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs one of the commands.
+pub(crate) fn run(command: StoreCommand) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    match command {
+        StoreCommand::Check(arguments) => {
+            let folder = load(&arguments.flags.into())?.config.settings.store;
+            let report = runtime.block_on(check(&folder, show_progress())).map_err(|error| explain(&folder, error))?;
+            say(&if arguments.json { check_json(&report) } else { check_text(&report) });
+            if !report.damage.is_empty() {
+                anyhow::bail!("{} is damaged in {} places", folder.display(), report.damage.len());
+            }
+        }
+        StoreCommand::Stats(arguments) => {
+            let folder = load(&arguments.flags.into())?.config.settings.store;
+            let stats = runtime.block_on(StoreStats::read(&folder)).map_err(|error| explain(&folder, error))?;
+            say(&if arguments.json { store_table::as_json(&stats) } else { store_table::as_text(&stats) });
+        }
+    }
+    Ok(())
+}
+
+fn explain(folder: &Path, error: LakeError) -> anyhow::Error {
+    match error {
+        LakeError::InUse { holder, .. } => anyhow::anyhow!(
+            "the store {} is in use by process {holder}; stop it to check the store, or ask it for its state at /api/v1/status",
+            folder.display()
+        ),
+        other => other.into(),
+    }
+}
+
+/// Shows how far the check is, on one line that is written over; only where someone is watching.
+fn show_progress() -> impl FnMut(Progress) {
+    let watched = std::io::stderr().is_terminal();
+    let mut shown = None;
+    move |progress| {
+        let percent = progress.objects * 100 / progress.of_objects.max(1);
+        if !watched || shown == Some(percent) {
+            return;
+        }
+        shown = Some(percent);
+        let mut line = format!(
+            "\r{percent:3} %  {} of {} objects, {}\x1b[K",
+            progress.objects,
+            progress.of_objects,
+            store_table::size(progress.bytes)
+        );
+        if progress.objects == progress.of_objects {
+            line.push_str("\r\x1b[K");
+        }
+        let mut terminal = std::io::stderr().lock();
+        // If the terminal is gone, the result still counts.
+        let _ = terminal.write_all(line.as_bytes()).and_then(|()| terminal.flush());
+    }
+}
+
+fn check_text(report: &CheckReport) -> String {
+    let mut text = format!(
+        "{} segments in {} objects: {} rows, {} read\n",
+        report.segments,
+        report.objects,
+        report.rows,
+        store_table::size(report.bytes)
+    );
+    for path in &report.orphans {
+        text.push_str(&format!("orphan   {path}: no commit mentions it; the server deletes it when it starts\n"));
+    }
+    for damage in &report.damage {
+        text.push_str(&format!("damaged  {}: {}\n", damage.path, damage.reason));
+    }
+    if report.damage.is_empty() {
+        text.push_str("sound\n");
+    }
+    text
+}
+
+fn check_json(report: &CheckReport) -> String {
+    let mut value = json!(report);
+    value["sound"] = report.damage.is_empty().into();
+    format!("{value:#}\n")
+}
+
+#[expect(clippy::print_stdout, reason = "this is the command's output")]
+fn say(text: &str) {
+    print!("{text}");
+}
