@@ -1,17 +1,66 @@
 //! `hotspan`: one binary for the server and everything that talks to it.
 
 mod config;
+mod demo;
 mod logging;
 mod serve;
 mod store;
 mod store_table;
 
+use std::alloc::{GlobalAlloc, Layout};
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::{Parser, Subcommand};
+use hotspan_profiler::HeapProfiler;
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: Allocator = Allocator;
+
+/// The allocator, and the same with heap profiling around it. Both forward to the same heap, so that memory may be
+/// taken from the one and given back to the other.
+struct Allocator;
+
+static PLAIN: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static PROFILED: HeapProfiler<mimalloc::MiMalloc> = HeapProfiler::new(mimalloc::MiMalloc);
+/// Whether this process profiles its heap. The server does not: it would pay for each allocation.
+static PROFILES_HEAP: AtomicBool = AtomicBool::new(false);
+
+/// From here on, allocations of this process pass through the heap profiler.
+fn profile_the_heap() {
+    PROFILES_HEAP.store(true, Ordering::Relaxed);
+}
+
+// SAFETY: every call is forwarded unchanged to an allocator that keeps the contract, and both are the same heap.
+unsafe impl GlobalAlloc for Allocator {
+    #[inline]
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let profiles = PROFILES_HEAP.load(Ordering::Relaxed);
+        // SAFETY: forwarded from the caller.
+        unsafe { if profiles { PROFILED.alloc(layout) } else { PLAIN.alloc(layout) } }
+    }
+
+    #[inline]
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        let profiles = PROFILES_HEAP.load(Ordering::Relaxed);
+        // SAFETY: forwarded from the caller.
+        unsafe { if profiles { PROFILED.alloc_zeroed(layout) } else { PLAIN.alloc_zeroed(layout) } }
+    }
+
+    #[inline]
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        let profiles = PROFILES_HEAP.load(Ordering::Relaxed);
+        // SAFETY: forwarded from the caller.
+        unsafe { if profiles { PROFILED.dealloc(pointer, layout) } else { PLAIN.dealloc(pointer, layout) } }
+    }
+
+    #[inline]
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        let profiles = PROFILES_HEAP.load(Ordering::Relaxed);
+        // SAFETY: forwarded from the caller.
+        unsafe { if profiles { PROFILED.realloc(pointer, layout, size) } else { PLAIN.realloc(pointer, layout, size) } }
+    }
+}
 
 /// Traces and profiles in one store: from a slow request to a line of code.
 #[derive(Debug, Parser)]
@@ -32,6 +81,11 @@ enum Command {
     /// Check a store, or show what is in it.
     #[command(subcommand)]
     Store(store::StoreCommand),
+    /// Start the server and a small shop under load, with problems to find.
+    Demo(demo::DemoArguments),
+    /// The shop alone, as `demo` starts it.
+    #[command(hide = true)]
+    DemoShop(demo::ShopArguments),
 }
 
 fn main() -> ExitCode {
@@ -40,6 +94,8 @@ fn main() -> ExitCode {
         Command::Serve(arguments) => serve::run(arguments),
         Command::Config(command) => config::run(command),
         Command::Store(command) => store::run(command),
+        Command::Demo(arguments) => demo::run(arguments),
+        Command::DemoShop(arguments) => demo::run_shop(arguments),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,0 +1,80 @@
+//! `discount`: price rules. Its problem: the rule's regular expression is compiled for each item.
+
+use std::sync::{Arc, OnceLock};
+
+use regex::Regex;
+
+use super::{Answer, Request, Stores};
+use crate::customers::{Cart, Item};
+use crate::mesh::{Endpoint, Service};
+use crate::problems::Problem;
+use crate::telemetry::{Kind, Span};
+
+const DISCOUNTS: Endpoint = Endpoint { service: Service::Discount, method: "POST", route: "/v1/discounts" };
+/// Which items are on offer. Letters of all alphabets make it costly to compile, as such rules are in real shops.
+const OFFER: &str = r"(?i)^(?:BO|FO|EL)-(?:0[0-4]|1[05])\d{3}$|^TO-\d{1,4}5$|^promo[-_ ]\p{L}{2,12}\d*$";
+
+/// The rules, compiled when first needed.
+#[derive(Debug, Default)]
+pub(super) struct PriceRules {
+    offer: OnceLock<Option<Regex>>,
+}
+
+/// Asks the discount service what a cart gets off, in cents.
+pub(super) fn ask(request: &Request<'_>, cart: &Arc<Cart>) -> Answer<u64> {
+    let (stores, cart) = (Arc::clone(request.stores), Arc::clone(cart));
+    request.mesh.call(request.span, DISCOUNTS, move |mesh, span| {
+        span.set("customer.id", cart.customer.as_str());
+        span.set("customer.tier", cart.tier);
+        Ok(apply_price_rules(&stores, span, &cart, mesh.problems().has(Problem::Regex)))
+    })
+}
+
+/// Sums up what is off for all items.
+#[inline(never)]
+fn apply_price_rules(stores: &Stores, span: &Span, cart: &Cart, compiles_each_time: bool) -> u64 {
+    let mut inner = span.child("apply_price_rules", Kind::Internal);
+    inner.set("cart.items", cart.items.len());
+    let mut cents = 0;
+    let mut offers = 0usize;
+    for item in &cart.items {
+        if is_on_offer(&stores.discount, item, compiles_each_time) {
+            offers += 1;
+            cents += item.cents * item.quantity / 10;
+        }
+    }
+    inner.set("discount.offers", offers);
+    cents
+}
+
+/// Whether a rule matches. The planted problem: the rule is compiled to look at one item.
+#[inline(never)]
+fn is_on_offer(rules: &PriceRules, item: &Item, compiles_each_time: bool) -> bool {
+    if compiles_each_time {
+        return compile_price_rule().is_some_and(|rule| rule.is_match(&item.sku));
+    }
+    rules.offer.get_or_init(compile_price_rule).as_ref().is_some_and(|rule| rule.is_match(&item.sku))
+}
+
+#[inline(never)]
+fn compile_price_rule() -> Option<Regex> {
+    Regex::new(OFFER).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Scenario: items on offer and not, with the rule compiled once and each time.
+    /// Guarantee: the fix changes the cost, never the price.
+    #[test]
+    fn the_fix_changes_no_price() {
+        let rules = PriceRules::default();
+        let item = |sku: &str| Item { sku: sku.to_owned(), category: "books", cents: 1, quantity: 1 };
+        for (sku, expected) in [("BO-01234", true), ("BO-19999", false), ("TO-1235", true), ("CL-00001", false)] {
+            for compiles_each_time in [true, false] {
+                assert_eq!(is_on_offer(&rules, &item(sku), compiles_each_time), expected, "{sku}");
+            }
+        }
+    }
+}

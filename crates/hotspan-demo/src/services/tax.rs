@@ -1,0 +1,103 @@
+//! `tax`: what the state gets. Its problem: the table of rates is parsed anew for each item.
+
+use std::sync::{Arc, OnceLock};
+use std::thread;
+
+use serde_json::{Value, json};
+
+use super::{Answer, Request, Stores};
+use crate::customers::{Cart, Item, REGIONS};
+use crate::mesh::{Endpoint, Failure, Service};
+use crate::problems::Problem;
+use crate::random::millis_between;
+use crate::telemetry::{Kind, Span};
+
+const TAX: Endpoint = Endpoint { service: Service::Tax, method: "POST", route: "/v1/tax" };
+/// Districts per region: makes a document of about a megabyte.
+const DISTRICTS: usize = 700;
+
+/// The table of rates, as the state publishes it.
+#[derive(Debug)]
+pub(super) struct TaxOffice {
+    document: String,
+    parsed: OnceLock<Option<Value>>,
+}
+
+impl TaxOffice {
+    pub(super) fn open() -> TaxOffice {
+        let mut regions = serde_json::Map::new();
+        for (at, region) in REGIONS.into_iter().enumerate() {
+            let districts: Vec<Value> = (0..DISTRICTS)
+                .map(|number| {
+                    json!({
+                        "district": format!("{region}-{number:04}"),
+                        "valid_from": "2026-01-01",
+                        "rates": { "books": 7.0, "food": 7.0, "clothing": 19.0, "electronics": 19.0 + at as f64 / 4.0, "toys": 19.0 },
+                        "surcharge": (number % 5) as f64 / 10.0,
+                    })
+                })
+                .collect();
+            regions.insert(region.to_owned(), Value::Array(districts));
+        }
+        TaxOffice { document: json!({ "regions": regions }).to_string(), parsed: OnceLock::new() }
+    }
+}
+
+/// Asks the tax service for the tax on a cart, in cents.
+pub(super) fn ask(request: &Request<'_>, cart: &Arc<Cart>) -> Answer<u64> {
+    let (stores, cart) = (Arc::clone(request.stores), Arc::clone(cart));
+    request.mesh.call(request.span, TAX, move |mesh, span| {
+        span.set("customer.id", cart.customer.as_str());
+        span.set("tax.region", cart.region);
+        let has_problem = mesh.problems().has(Problem::Tax);
+        // The region's rules are fetched once for the cart: a short, honest wait.
+        thread::sleep(millis_between(0.5, 2.0));
+        calculate_tax(&stores, span, &cart, has_problem)
+    })
+}
+
+/// Sums up the tax of all items.
+#[inline(never)]
+fn calculate_tax(stores: &Stores, span: &Span, cart: &Cart, parses_each_time: bool) -> Answer<u64> {
+    let mut inner = span.child("calculate_tax", Kind::Internal);
+    inner.set("cart.items", cart.items.len());
+    let mut cents = 0;
+    for item in &cart.items {
+        let rate = lookup_tax_rate(&stores.tax, cart.region, item, parses_each_time)?;
+        cents += tax_of(item, rate);
+    }
+    inner.set("tax.cents", usize::try_from(cents).unwrap_or(usize::MAX));
+    Ok(cents)
+}
+
+/// The rate for an item. The planted problem: it parses the whole document to read one number.
+#[inline(never)]
+fn lookup_tax_rate(office: &TaxOffice, region: &str, item: &Item, parses_each_time: bool) -> Answer<f64> {
+    if parses_each_time {
+        let rates = parse_tax_document(&office.document);
+        return find_rate(rates.as_ref(), region, item);
+    }
+    let rates = office.parsed.get_or_init(|| parse_tax_document(&office.document));
+    find_rate(rates.as_ref(), region, item)
+}
+
+#[inline(never)]
+fn parse_tax_document(document: &str) -> Option<Value> {
+    serde_json::from_str(document).ok()
+}
+
+fn find_rate(rates: Option<&Value>, region: &str, item: &Item) -> Answer<f64> {
+    let rate = rates.and_then(|rates| {
+        let district = rates.get("regions")?.get(region)?.get(item.sku.len() % DISTRICTS)?;
+        Some(district.get("rates")?.get(item.category)?.as_f64()? + district.get("surcharge")?.as_f64()?)
+    });
+    rate.ok_or_else(|| Failure {
+        status: 500,
+        kind: "no_tax_rate",
+        message: format!("there is no rate for {} in {region}", item.category),
+    })
+}
+
+fn tax_of(item: &Item, percent: f64) -> u64 {
+    (item.cents as f64 * item.quantity as f64 * percent / 100.0).round() as u64
+}

@@ -1,0 +1,306 @@
+//! `hotspan demo`: the server, and a small shop that sends to it.
+//!
+//! The shop is a child process, so that its profiles hold the shop and nothing of the server. It lives as long as its
+//! standard input is open: when this process ends, however it ends, so does the shop.
+
+use std::io::Read;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::Args;
+use hotspan_demo::{Control, Problem, Scenario, ShopOptions};
+use hotspan_server::{Address, BoundListener, Settings};
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+use tracing::warn;
+use tracing_subscriber::EnvFilter;
+
+/// How long the shop may take to send what it has left.
+const SHOP_GRACE: Duration = Duration::from_secs(15);
+
+#[derive(Debug, Args)]
+pub(crate) struct DemoArguments {
+    /// Folder of the store; made if it is not there
+    #[arg(long, value_name = "DIR", env = "HOTSPAN_STORE", default_value = ".hotspan")]
+    store: PathBuf,
+    /// Web page, API and OTLP: host:port, port 0 for a free one
+    #[arg(long, value_name = "ADDR", env = "HOTSPAN_HTTP", default_value = "127.0.0.1:4040")]
+    http: Address,
+    /// OTLP over gRPC
+    #[arg(long, value_name = "ADDR", env = "HOTSPAN_OTLP_GRPC", default_value = "127.0.0.1:4317")]
+    otlp_grpc: Address,
+    /// OTLP over HTTP
+    #[arg(long, value_name = "ADDR", env = "HOTSPAN_OTLP_HTTP", default_value = "127.0.0.1:4318")]
+    otlp_http: Address,
+    /// Tempo's API
+    #[arg(long, value_name = "ADDR", env = "HOTSPAN_TEMPO", default_value = "127.0.0.1:3200")]
+    tempo: Address,
+    /// Problems to begin with: all, none, or names with commas between
+    #[arg(long, value_name = "NAMES", default_value = "all")]
+    scenario: Scenario,
+    /// Requests per second
+    #[arg(long, value_name = "N", default_value = "6", value_parser = rate)]
+    rate: f64,
+    /// Fix a problem: in the demo that runs on this store, or else in the one that is started
+    #[arg(long, value_name = "NAME")]
+    fix: Vec<Problem>,
+    /// Bring a problem back, likewise
+    #[arg(long = "break", value_name = "NAME")]
+    broken: Vec<Problem>,
+    /// List the problems that can be planted
+    #[arg(long)]
+    list: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ShopArguments {
+    /// The server that gets spans and profiles
+    #[arg(long)]
+    server: String,
+    /// The server's store
+    #[arg(long)]
+    store: PathBuf,
+    /// Problems to begin with
+    #[arg(long)]
+    scenario: Scenario,
+    /// Requests per second
+    #[arg(long, value_parser = rate)]
+    rate: f64,
+}
+
+fn rate(text: &str) -> Result<f64, String> {
+    let rate = text.parse::<f64>().ok().filter(|rate| (0.1..=100.0).contains(rate));
+    rate.ok_or_else(|| format!("{text:?} is not a rate; use a number of requests per second from 0.1 to 100"))
+}
+
+/// Runs the demo until it is told to stop, or switches the one that runs.
+pub(crate) fn run(arguments: DemoArguments) -> anyhow::Result<()> {
+    if arguments.list {
+        list_problems();
+        return Ok(());
+    }
+    let switches = arguments.fix.iter().map(|problem| (*problem, false));
+    let switches: Vec<_> = switches.chain(arguments.broken.iter().map(|problem| (*problem, true))).collect();
+    if let Some(running) = Control::of_store(&arguments.store).ok().filter(|_| !switches.is_empty()) {
+        return switch_running(&running, &switches);
+    }
+    let scenario = switches.into_iter().fold(arguments.scenario.clone(), |scenario, (problem, present)| {
+        if present { scenario.with(problem) } else { scenario.without(problem) }
+    });
+    start_logging();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(serve_with_shop(arguments, scenario))
+}
+
+/// The shop's process: until standard input ends or the server is gone.
+pub(crate) fn run_shop(arguments: ShopArguments) -> anyhow::Result<()> {
+    crate::profile_the_heap();
+    let stop = Arc::new(AtomicBool::new(false));
+    let ended = Arc::clone(&stop);
+    std::thread::Builder::new().name("parent".to_owned()).spawn(move || {
+        // Nothing is ever written to it: reading returns when the parent closes it or is gone.
+        let _ = std::io::stdin().read(&mut [0]);
+        ended.store(true, Ordering::Relaxed);
+    })?;
+    let ShopArguments { server, store, scenario, rate } = arguments;
+    hotspan_demo::run_shop(&ShopOptions { server, store, scenario, rate }, &stop)
+}
+
+async fn serve_with_shop(arguments: DemoArguments, scenario: Scenario) -> anyhow::Result<()> {
+    anyhow::ensure!(arguments.http != Address::Off, "the demo needs its page; leave --http on");
+    let store = arguments.store.clone();
+    let settings = Settings {
+        store: arguments.store,
+        http: arguments.http,
+        otlp_grpc: arguments.otlp_grpc,
+        otlp_http: arguments.otlp_http,
+        tempo: arguments.tempo,
+        ..Settings::default()
+    };
+    let stop_server = CancellationToken::new();
+    let (announce, announced) = oneshot::channel();
+    let mut server =
+        tokio::spawn(hotspan_server::serve(settings, stop_server.clone(), move |bound: &[BoundListener]| {
+            // Nobody listens only if this process is ending.
+            let _ = announce.send(bound.to_vec());
+        }));
+    let Ok(bound) = announced.await else {
+        return server.await?;
+    };
+    let page = bound.first().map(|listener| reachable(listener.address)).context("the server has no page")?;
+    if !wait_until_ready(page, &mut server).await {
+        return server.await?;
+    }
+    let mut shop = start_shop(page, &store, &scenario, arguments.rate)?;
+    introduce(&bound, page, &scenario, arguments.rate);
+    let shop_ended = tokio::select! {
+        () = stop_signal() => None,
+        ended = shop.ended() => Some(ended?),
+        result = &mut server => return result?,
+    };
+    let bytes = stop_both(shop, shop_ended, &stop_server, &store).await;
+    server.await??;
+    say_goodbye(&store, bytes);
+    match shop_ended {
+        Some(status) if !status.success() => anyhow::bail!("the shop ended: {status}"),
+        _ => Ok(()),
+    }
+}
+
+/// The shop first, so that the server still takes what it has left.
+async fn stop_both(mut shop: Shop, ended: Option<ExitStatus>, server: &CancellationToken, store: &Path) -> u64 {
+    if ended.is_none() {
+        drop(shop.child.stdin.take());
+        if tokio::time::timeout(SHOP_GRACE, shop.ended()).await.is_err() {
+            warn!("the shop did not end in time and was killed");
+        }
+    }
+    drop(shop);
+    server.cancel();
+    bytes_in(store)
+}
+
+fn start_shop(server: SocketAddr, store: &Path, scenario: &Scenario, rate: f64) -> anyhow::Result<Shop> {
+    let program = std::env::current_exe().context("cannot find this program")?;
+    let child = Command::new(program)
+        .arg("demo-shop")
+        .args(["--server", &server.to_string(), "--scenario", &scenario.to_string(), "--rate", &rate.to_string()])
+        .arg("--store")
+        .arg(store)
+        .stdin(Stdio::piped())
+        // Ctrl-C is for this process, which then ends the shop in order.
+        .process_group(0)
+        .spawn()
+        .context("cannot start the shop")?;
+    Ok(Shop { child })
+}
+
+/// The shop's process. It is killed when dropped, should it still run.
+struct Shop {
+    child: Child,
+}
+
+impl Shop {
+    /// Waits until it has ended by itself.
+    async fn ended(&mut self) -> std::io::Result<ExitStatus> {
+        loop {
+            if let Some(status) = self.child.try_wait()? {
+                return Ok(status);
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+}
+
+impl Drop for Shop {
+    fn drop(&mut self) {
+        // Both fail only if it has ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Where a listener on all interfaces is reached from here.
+fn reachable(mut address: SocketAddr) -> SocketAddr {
+    if address.ip().is_unspecified() {
+        address.set_ip(IpAddr::V4(Ipv4Addr::LOCALHOST));
+    }
+    address
+}
+
+/// False if the server ended instead of becoming ready.
+async fn wait_until_ready(page: SocketAddr, server: &mut tokio::task::JoinHandle<anyhow::Result<()>>) -> bool {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    while !server.is_finished() {
+        if let Ok(mut stream) = tokio::net::TcpStream::connect(page).await {
+            let mut answer = Vec::new();
+            let asked = stream.write_all(b"GET /ready HTTP/1.1\r\nhost: demo\r\nconnection: close\r\n\r\n").await;
+            if asked.is_ok() && stream.read_to_end(&mut answer).await.is_ok() && answer.starts_with(b"HTTP/1.1 200") {
+                return true;
+            }
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    false
+}
+
+fn switch_running(running: &Control, switches: &[(Problem, bool)]) -> anyhow::Result<()> {
+    for (problem, present) in switches {
+        running.switch(*problem, *present)?;
+        let (word, version) = if *present { ("broken again", "1.4.0") } else { ("fixed", "1.4.1") };
+        say(&format!(
+            "{problem} is {word} in the running demo: {} is {version} from now on; compare the time before and after",
+            problem.service()
+        ));
+    }
+    Ok(())
+}
+
+/// Addresses first, one a line as `serve` prints them; then what a person wants to know.
+fn introduce(bound: &[BoundListener], page: SocketAddr, scenario: &Scenario, rate: f64) {
+    for listener in bound {
+        say(&format!("{} {}", listener.role.name(), listener.address));
+    }
+    say(&format!("\n  Hotspan:  http://{page}\n"));
+    say(&format!(
+        "  A shop of five services gets {rate} requests a second. Some POST /api/checkout take a second: why?"
+    ));
+    for problem in scenario.problems() {
+        say(&format!("    {:<6} {}", problem.name(), problem.explanation()));
+    }
+    say("  In another terminal: hotspan demo --fix tax (or --break tax), then compare. Ctrl-C stops both.\n");
+}
+
+fn say_goodbye(store: &Path, bytes: u64) {
+    say(&format!(
+        "\nThe store in {} holds {:.1} MB. Remove the folder to begin anew.",
+        store.display(),
+        bytes as f64 / 1e6
+    ));
+}
+
+fn list_problems() {
+    for problem in Problem::ALL {
+        say(&format!("{:<6} {:<10} {}", problem.name(), problem.service(), problem.explanation()));
+    }
+    say("\n--scenario all, none, or names with commas between; --fix NAME and --break NAME switch the running demo.");
+}
+
+#[expect(clippy::print_stdout, reason = "this is the command's output")]
+fn say(line: &str) {
+    println!("{line}");
+}
+
+fn bytes_in(folder: &Path) -> u64 {
+    let Ok(entries) = std::fs::read_dir(folder) else { return 0 };
+    let size = |entry: std::fs::DirEntry| match entry.metadata() {
+        Ok(metadata) if metadata.is_dir() => bytes_in(&entry.path()),
+        Ok(metadata) => metadata.len(),
+        Err(_) => 0,
+    };
+    entries.flatten().map(size).sum()
+}
+
+async fn stop_signal() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (Ok(mut interrupt), Ok(mut terminate)) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
+    else {
+        return;
+    };
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+    }
+}
+
+/// Quieter than a server: this one is for people.
+fn start_logging() {
+    let filter = EnvFilter::try_from_env("HOTSPAN_LOG").unwrap_or_else(|_| EnvFilter::new("warn"));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).compact().init();
+}
