@@ -10,14 +10,21 @@
 mod engine;
 mod error;
 pub mod flame;
+mod merged;
+mod samples;
+mod scan;
 pub mod selector;
 mod series;
 mod symbols;
+mod timeline;
 pub mod trace;
 
 pub use engine::Engine;
 pub use error::{QueryError, Result};
 pub use flame::{FlameAnswer, FlameQuery};
+pub use merged::{LeafTrim, MergedPaths};
+pub use samples::{SampleFrame, SamplePage, SampleRow};
 pub use selector::{Matcher, Selector};
 pub use series::SeriesEntry;
+pub use timeline::{StepValue, Timeline, TimelineQuery};
 pub use trace::{StoredSpan, StoredTrace};

@@ -18,6 +18,8 @@ pub(crate) type Place = u32;
 pub(crate) struct PathEntry {
     pub(crate) place: Place,
     pub(crate) frame: u32,
+    /// The caller's path; 0 at the root.
+    pub(crate) parent: u64,
 }
 
 /// A function under a caller.
@@ -34,6 +36,7 @@ pub(crate) struct FrameEntry {
     pub(crate) name: u32,
     pub(crate) file: u32,
     pub(crate) line: u32,
+    pub(crate) start_line: u32,
 }
 
 /// Everything that has been read of a tenant's symbols.
@@ -127,6 +130,7 @@ impl SymbolIndex {
         let files = arrays::texts(batch, "file")?;
         let mappings = arrays::texts(batch, "mapping")?;
         let lines = arrays::uint32s(batch, "line")?.values();
+        let start_lines = arrays::uint32s(batch, "start_line")?.values();
         let addresses = arrays::uint64s(batch, "address")?.values();
         for (row, id) in ids.iter().enumerate() {
             if self.frames.contains_key(id) {
@@ -141,7 +145,7 @@ impl SymbolIndex {
             };
             let file = self.intern(files.get(row));
             self.frames.insert(*id, self.frame_entries.len() as u32);
-            self.frame_entries.push(FrameEntry { name, file, line: lines[row] });
+            self.frame_entries.push(FrameEntry { name, file, line: lines[row], start_line: start_lines[row] });
         }
         Ok(())
     }
@@ -153,7 +157,7 @@ impl SymbolIndex {
             .filter(|(id, _, _)| !self.paths.contains_key(id))
             .map(|(id, parent, frame)| (*id, (*parent, *frame)))
             .collect();
-        let mut chain: Vec<(u64, u64)> = Vec::new();
+        let mut chain: Vec<(u64, u64, u64)> = Vec::new();
         for start in pending.keys() {
             let mut id = *start;
             let mut place = None;
@@ -166,7 +170,7 @@ impl SymbolIndex {
                     // A damaged table could hold a circle; a chain is never longer than all nodes.
                     && chain.len() <= pending.len()
                 {
-                    chain.push((id, *frame));
+                    chain.push((id, *parent, *frame));
                     id = *parent;
                 } else {
                     // The caller is not stored: the rest hangs under the root, which the answer reports.
@@ -174,14 +178,14 @@ impl SymbolIndex {
                 }
             }
             let mut place = place.unwrap_or(0);
-            while let Some((id, frame)) = chain.pop() {
+            while let Some((id, parent, frame)) = chain.pop() {
                 let frame = self.frames.get(&frame).copied().unwrap_or(u32::MAX);
                 let name = match self.frame_entries.get(frame as usize) {
                     Some(entry) => entry.name,
                     None => self.intern("[unknown]"),
                 };
                 place = self.child(place, name);
-                self.paths.insert(id, PathEntry { place, frame });
+                self.paths.insert(id, PathEntry { place, frame, parent });
             }
         }
     }
@@ -206,6 +210,23 @@ impl SymbolIndex {
 
     pub(crate) fn path(&self, id: u64) -> Option<PathEntry> {
         self.paths.get(&id).copied()
+    }
+
+    /// The place of a stack of functions, the root first; none if no stored path starts so.
+    pub(crate) fn place_of(&self, functions: &[String]) -> Option<Place> {
+        functions.iter().try_fold(0, |place, name| {
+            let name = self.text_index.get(name)?;
+            self.children.get(&(place, *name)).copied()
+        })
+    }
+
+    /// Whether a place is `caller` or below it.
+    pub(crate) fn is_under(&self, mut place: Place, caller: Place) -> bool {
+        // Callers stand before callees: below the number of the caller there is nothing to find.
+        while place > caller {
+            place = self.functions[place as usize].parent;
+        }
+        place == caller
     }
 
     pub(crate) fn functions(&self) -> &[FunctionNode] {

@@ -3,6 +3,7 @@
 mod error;
 mod otlp_json;
 mod profile;
+mod pyroscope;
 mod status;
 mod tempo;
 
@@ -24,6 +25,7 @@ pub(crate) fn everything(app: Arc<App>) -> Router {
         .merge(receive::ingest_routes())
         .merge(receive::push_routes())
         .merge(receive::upload_routes())
+        .merge(pyroscope::routes())
         .merge(tempo_routes())
         .merge(health_routes())
         .route("/api/v1/status", get(status::status))
