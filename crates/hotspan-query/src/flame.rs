@@ -5,23 +5,22 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, BooleanArray, RecordBatch};
-use futures::TryStreamExt;
+use arrow::array::{Array, RecordBatch};
 use hashbrown::{HashMap, HashSet};
 use hotspan_lake::segment::id_index::IdKind;
-use hotspan_lake::table::{HOUR, WINDOW_15S};
 use hotspan_lake::{ReadOptions, Snapshot, Table, arrays};
 use hotspan_model::flame::NodeText;
 use hotspan_model::labels::PROFILE_TYPE;
-use hotspan_model::{Exactness, FlameTree, ProfileType, SpanId, TenantId, TraceId};
+use hotspan_model::{Exactness, FlameTree, ProfileId, ProfileType, SpanId, TenantId, TraceId};
 
 use crate::Engine;
 use crate::error::Result;
+use crate::scan::{Grain, Scan, sample_count};
 use crate::selector::{Matcher, Selector};
 use crate::symbols::{PathEntry, Place, SymbolIndex};
 
 /// Which samples a flame graph is made of.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct FlameQuery {
     /// What the values measure.
     pub profile_type: ProfileType,
@@ -35,6 +34,10 @@ pub struct FlameQuery {
     pub spans: Vec<SpanId>,
     /// Only samples of these traces; empty means any.
     pub traces: Vec<TraceId>,
+    /// Only samples of these profiles; empty means any.
+    pub profiles: Vec<ProfileId>,
+    /// Only stacks that start with these functions, the root first; empty means any.
+    pub call_site: Vec<String>,
     /// How many nodes to keep; 0 keeps all.
     pub max_nodes: usize,
 }
@@ -50,9 +53,9 @@ pub struct FlameAnswer {
 
 /// Values by call path.
 #[derive(Debug, Default)]
-struct PathValues {
-    values: HashMap<u64, i64>,
-    exactness: Exactness,
+pub(crate) struct PathValues {
+    pub(crate) values: HashMap<u64, i64>,
+    pub(crate) exactness: Exactness,
     spans: HashSet<[u8; 8]>,
 }
 
@@ -61,30 +64,60 @@ impl PathValues {
         let sum = self.values.entry(path).or_default();
         *sum = sum.saturating_add(value);
     }
+
+    /// Leaves out the paths that do not start with these functions.
+    pub(crate) fn keep_call_site(&mut self, symbols: &mut SymbolIndex, call_site: &[String]) {
+        if call_site.is_empty() {
+            return;
+        }
+        self.values.retain(|path, _| symbols.starts_with(*path, call_site));
+    }
 }
 
 impl Engine {
     /// The flame graph of the samples that a question selects.
     pub async fn flame(&self, tenant: &TenantId, query: &FlameQuery) -> Result<FlameAnswer> {
         let snapshot = self.snapshot();
-        let selector = query.selector.clone().and(Matcher::equal(PROFILE_TYPE, query.profile_type.to_string()));
-        let series = self.series(tenant, &snapshot, &selector, query.from, query.until).await?;
-        let series: Arc<Vec<u64>> = Arc::new(series.iter().map(|entry| entry.id.0).collect());
-        let mut values = PathValues::default();
-        if !series.is_empty() {
-            if query.spans.is_empty() && query.traces.is_empty() {
-                self.sum_range(tenant, &snapshot, query, &series, &mut values).await?;
-            } else {
-                self.sum_of_ids(tenant, &snapshot, query, &series, &mut values).await?;
-            }
-        }
-        values.exactness.spans = values.spans.len() as u64;
+        let mut values = self.path_values(tenant, &snapshot, query).await?;
         let memory = self.memory(tenant);
         let mut symbols = memory.symbols.lock().await;
         symbols.catch_up(self.lake(), &snapshot, tenant, query.from, query.until).await?;
+        values.keep_call_site(&mut symbols, &query.call_site);
         let tree = build_tree(&mut symbols, &mut values, query.max_nodes);
         drop(symbols);
         Ok(FlameAnswer { tree, exactness: values.exactness })
+    }
+
+    /// The ids of the series that a question is about, sorted.
+    pub(crate) async fn series_ids(
+        &self,
+        tenant: &TenantId,
+        snapshot: &Snapshot,
+        query: &FlameQuery,
+    ) -> Result<Arc<Vec<u64>>> {
+        let selector = query.selector.clone().and(Matcher::equal(PROFILE_TYPE, query.profile_type.to_string()));
+        let series = self.series(tenant, snapshot, &selector, query.from, query.until).await?;
+        Ok(Arc::new(series.iter().map(|entry| entry.id.0).collect()))
+    }
+
+    /// The sums of the samples that a question selects, by call path.
+    pub(crate) async fn path_values(
+        &self,
+        tenant: &TenantId,
+        snapshot: &Snapshot,
+        query: &FlameQuery,
+    ) -> Result<PathValues> {
+        let series = self.series_ids(tenant, snapshot, query).await?;
+        let mut values = PathValues::default();
+        if !series.is_empty() {
+            if query.spans.is_empty() && query.traces.is_empty() {
+                self.sum_range(tenant, snapshot, query, &series, &mut values).await?;
+            } else {
+                self.sum_of_ids(tenant, snapshot, query, &series, &mut values).await?;
+            }
+        }
+        values.exactness.spans = values.spans.len() as u64;
+        Ok(values)
     }
 
     /// Sums over time: whole hours from hourly rollups, whole windows from 15 s rollups, the rest from samples.
@@ -96,92 +129,32 @@ impl Engine {
         series: &Arc<Vec<u64>>,
         values: &mut PathValues,
     ) -> Result<()> {
-        let windows = inner_range(query.from, query.until, WINDOW_15S);
-        let hours = inner_range(windows.0, windows.1, HOUR);
-        // Hourly rollups hold what 15 s rollups of level 2 and up hold; those of level 1 are read beside them.
-        self.sum_rollups(tenant, snapshot, Table::Rollup1h, hours, 0, series, values).await?;
-        self.sum_rollups_of_level(tenant, snapshot, hours, 1, series, values).await?;
-        for edge in [(windows.0, hours.0), (hours.1, windows.1)] {
-            self.sum_rollups(tenant, snapshot, Table::Rollup15s, edge, 0, series, values).await?;
-        }
-        for segment in snapshot.segments(tenant, Table::Samples).iter() {
-            let ranges = if segment.level == 0 {
-                vec![(query.from, query.until)]
-            } else {
-                vec![(query.from, windows.0), (windows.1, query.until)]
-            };
-            for (from, until) in ranges {
-                if from >= until || !segment.overlaps(from, until) {
-                    continue;
+        let profiles: HashSet<[u8; 16]> = query.profiles.iter().map(|profile| profile.0).collect();
+        let (grain, columns): (Grain, &[&str]) = if profiles.is_empty() {
+            (Grain::Hour, &["path", "value"])
+        } else {
+            (Grain::Sample, &["path", "value", "profile_id"])
+        };
+        let scan = Scan { range: (query.from, query.until), series, grain, columns };
+        let mut each = |batch: &RecordBatch| {
+            let paths = arrays::uint64s(batch, "path")?.values();
+            let sums = arrays::int64s(batch, "value")?.values();
+            if profiles.is_empty() {
+                values.exactness.samples += sample_count(batch);
+                for (path, value) in paths.iter().zip(sums) {
+                    values.add(*path, *value);
                 }
-                values.exactness.segments_read += 1;
-                let wanted = Arc::clone(series);
-                let options = ReadOptions::columns(&["path", "value"])
-                    .within("time", from, until)
-                    .near_keys("series", Arc::clone(series))
-                    .matching(&["series"], move |batch| series_matches(batch, &wanted));
-                let mut stream = self.lake().reader().stream(segment, options).await?;
-                while let Some(batch) = stream.try_next().await? {
-                    let paths = arrays::uint64s(&batch, "path")?.values();
-                    let sums = arrays::int64s(&batch, "value")?.values();
-                    values.exactness.samples += batch.num_rows() as u64;
-                    for (path, value) in paths.iter().zip(sums) {
-                        values.add(*path, *value);
-                    }
-                }
+                return Ok(());
             }
-        }
-        Ok(())
-    }
-
-    async fn sum_rollups_of_level(
-        &self,
-        tenant: &TenantId,
-        snapshot: &Snapshot,
-        range: (i64, i64),
-        level: u8,
-        series: &Arc<Vec<u64>>,
-        values: &mut PathValues,
-    ) -> Result<()> {
-        self.sum_rollups(tenant, snapshot, Table::Rollup15s, range, level, series, values).await
-    }
-
-    /// Adds rollup rows of a time range; `level` 0 means every level.
-    #[expect(clippy::too_many_arguments, reason = "the parts of one question")]
-    async fn sum_rollups(
-        &self,
-        tenant: &TenantId,
-        snapshot: &Snapshot,
-        table: Table,
-        (from, until): (i64, i64),
-        level: u8,
-        series: &Arc<Vec<u64>>,
-        values: &mut PathValues,
-    ) -> Result<()> {
-        if from >= until {
-            return Ok(());
-        }
-        for segment in snapshot.segments(tenant, table).iter() {
-            if (level != 0 && segment.level != level) || !segment.overlaps(from, until) {
-                continue;
+            let ids = arrays::ids(batch, "profile_id")?;
+            for row in (0..batch.num_rows()).filter(|row| profiles.contains(&arrays::id_at::<16>(ids, *row))) {
+                values.exactness.samples += 1;
+                values.add(paths[row], sums[row]);
             }
-            values.exactness.segments_read += 1;
-            let wanted = Arc::clone(series);
-            let options = ReadOptions::columns(&["path", "value", "count"])
-                .within("time", from, until)
-                .near_keys("series", Arc::clone(series))
-                .matching(&["series"], move |batch| series_matches(batch, &wanted));
-            let mut stream = self.lake().reader().stream(segment, options).await?;
-            while let Some(batch) = stream.try_next().await? {
-                let paths = arrays::uint64s(&batch, "path")?.values();
-                let sums = arrays::int64s(&batch, "value")?.values();
-                let counts = arrays::uint32s(&batch, "count")?.values();
-                for row in 0..batch.num_rows() {
-                    values.add(paths[row], sums[row]);
-                    values.exactness.samples += u64::from(counts[row]);
-                }
-            }
-        }
+            Ok(())
+        };
+        let segments_read = self.scan(tenant, snapshot, &scan, &mut each).await?;
+        values.exactness.segments_read += segments_read;
         Ok(())
     }
 
@@ -196,7 +169,8 @@ impl Engine {
     ) -> Result<()> {
         let spans: HashSet<[u8; 8]> = query.spans.iter().map(|span| span.0).collect();
         let traces: HashSet<[u8; 16]> = query.traces.iter().map(|trace| trace.0).collect();
-        let options = ReadOptions::columns(&["series", "time", "trace_id", "span_id", "path", "value"]);
+        let profiles: HashSet<[u8; 16]> = query.profiles.iter().map(|profile| profile.0).collect();
+        let options = ReadOptions::columns(&["series", "time", "trace_id", "span_id", "path", "value", "profile_id"]);
         // Spans are the narrower key; traces then only filter.
         let keys: Vec<(IdKind, Vec<u8>)> = if spans.is_empty() {
             traces.iter().map(|id| (IdKind::Trace, id.to_vec())).collect()
@@ -215,13 +189,16 @@ impl Engine {
                     let times = arrays::times(&batch, "time")?.values();
                     let trace_ids = arrays::ids(&batch, "trace_id")?;
                     let span_ids = arrays::ids(&batch, "span_id")?;
+                    let profile_ids = arrays::ids(&batch, "profile_id")?;
                     let paths = arrays::uint64s(&batch, "path")?.values();
                     let sums = arrays::int64s(&batch, "value")?.values();
                     for row in 0..batch.num_rows() {
                         let in_time = times[row] >= query.from && times[row] < query.until;
                         let in_trace = traces.is_empty()
                             || (trace_ids.is_valid(row) && traces.contains(&arrays::id_at::<16>(trace_ids, row)));
-                        if !in_time || !in_trace || series.binary_search(&series_ids[row]).is_err() {
+                        let in_profile =
+                            profiles.is_empty() || profiles.contains(&arrays::id_at::<16>(profile_ids, row));
+                        if !in_time || !in_trace || !in_profile || series.binary_search(&series_ids[row]).is_err() {
                             continue;
                         }
                         values.add(paths[row], sums[row]);
@@ -235,30 +212,6 @@ impl Engine {
             }
         }
         Ok(())
-    }
-}
-
-/// The whole windows inside a range; empty, at the range's start, if there is none.
-fn inner_range(from: i64, until: i64, window: i64) -> (i64, i64) {
-    let first = from.saturating_add(window - 1).div_euclid(window).saturating_mul(window);
-    let last = until.div_euclid(window).saturating_mul(window);
-    if first < last { (first, last) } else { (from, from) }
-}
-
-fn series_matches(batch: &RecordBatch, sorted: &[u64]) -> BooleanArray {
-    match arrays::uint64s(batch, "series") {
-        Ok(series) => {
-            // Rows are sorted by series, so neighbours share the answer.
-            let mut last = (0, sorted.binary_search(&0).is_ok());
-            let fits = series.values().iter().map(|id| {
-                if last.0 != *id {
-                    last = (*id, sorted.binary_search(id).is_ok());
-                }
-                Some(last.1)
-            });
-            fits.collect()
-        }
-        Err(_) => std::iter::repeat_n(Some(false), batch.num_rows()).collect(),
     }
 }
 
@@ -284,7 +237,7 @@ fn build_tree(symbols: &mut SymbolIndex, values: &mut PathValues, max_nodes: usi
     }
     let symbols: &SymbolIndex = symbols;
     let (mut tree, pruned) = FlameTree::from_arrays(symbols.parents(), &self_values, max_nodes, |place| {
-        let found = hottest.get(&(place as Place)).map(|(weight, frame)| (*weight, symbols.frame(*frame)));
+        let found = hottest.get(&(place as Place)).and_then(|(weight, frame)| Some((*weight, symbols.frame(*frame)?)));
         NodeText {
             name: symbols.function(place),
             file: found.map_or("", |(_, frame)| symbols.text(frame.file)),
@@ -301,19 +254,4 @@ fn build_tree(symbols: &mut SymbolIndex, values: &mut PathValues, max_nodes: usi
     values.exactness.pruned_nodes = pruned.nodes;
     values.exactness.pruned_value = pruned.value;
     tree
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Scenario: ranges with and without whole windows inside. Guarantee: the three parts make up the range.
-    #[test]
-    fn inner_ranges() {
-        assert_eq!(inner_range(0, 60, 15), (0, 60));
-        assert_eq!(inner_range(1, 59, 15), (15, 45));
-        assert_eq!(inner_range(1, 14, 15), (1, 1));
-        assert_eq!(inner_range(16, 29, 15), (16, 16));
-        assert_eq!(inner_range(-16, 16, 15), (-15, 15));
-    }
 }

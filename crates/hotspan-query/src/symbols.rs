@@ -22,6 +22,8 @@ pub(crate) type Place = u32;
 pub(crate) struct PathEntry {
     pub(crate) place: Place,
     pub(crate) frame: u32,
+    /// The caller's path; 0 at the root.
+    pub(crate) parent: u64,
 }
 
 /// A frame that has been looked at.
@@ -30,6 +32,7 @@ pub(crate) struct FrameEntry {
     pub(crate) name: u32,
     pub(crate) file: u32,
     pub(crate) line: u32,
+    pub(crate) start_line: u32,
 }
 
 /// Everything that has been read of a tenant's symbols.
@@ -122,7 +125,9 @@ impl SymbolIndex {
                 }
                 days.extend(unread);
                 let options = match table {
-                    Table::Frames => ReadOptions::columns(&["id", "function", "file", "line", "mapping", "address"]),
+                    Table::Frames => {
+                        ReadOptions::columns(&["id", "function", "file", "line", "start_line", "mapping", "address"])
+                    }
                     _ => ReadOptions::columns(&["id", "parent", "frame"]),
                 };
                 for batch in lake.reader().read_all(segment, options.batch_rows(1 << 20)).await? {
@@ -147,7 +152,7 @@ impl SymbolIndex {
         if let Some(entry) = self.tree.paths.get(&id) {
             return Some(*entry);
         }
-        let mut chain: Vec<(u64, u64)> = Vec::new();
+        let mut chain: Vec<(u64, u64, u64)> = Vec::new();
         let mut at = id;
         let mut place = 0;
         while at != 0 {
@@ -157,17 +162,17 @@ impl SymbolIndex {
             }
             // A caller that is not stored leaves the rest under the root; a circle in a damaged table ends here too.
             let Some((parent, frame)) = self.node(at).filter(|_| chain.len() < 100_000) else { break };
-            chain.push((at, frame));
+            chain.push((at, parent, frame));
             at = parent;
         }
-        if chain.first().is_none_or(|(first, _)| *first != id) {
+        if chain.first().is_none_or(|(first, _, _)| *first != id) {
             return None;
         }
-        while let Some((node, frame)) = chain.pop() {
+        while let Some((node, parent, frame)) = chain.pop() {
             let frame = self.frame_of(frame);
             let name = self.tree.frames[frame as usize].name;
             place = self.tree.child(place, name);
-            self.tree.paths.insert(node, PathEntry { place, frame });
+            self.tree.paths.insert(node, PathEntry { place, frame, parent });
         }
         self.tree.paths.get(&id).copied()
     }
@@ -185,11 +190,12 @@ impl SymbolIndex {
             return *frame;
         }
         let found = self.frames.iter().find_map(|block| Some((block, block.ids.binary_search(&id).ok()?)));
-        let (name, file, line) = match found {
+        let (name, file, lines) = match found {
             Some((block, at)) => block.texts_of(block.rows[at] as usize),
-            None => ("[unknown]".to_owned(), String::new(), 0),
+            None => ("[unknown]".to_owned(), String::new(), (0, 0)),
         };
-        let entry = FrameEntry { name: self.tree.intern(&name), file: self.tree.intern(&file), line };
+        let (name, file) = (self.tree.intern(&name), self.tree.intern(&file));
+        let entry = FrameEntry { name, file, line: lines.0, start_line: lines.1 };
         self.tree.frames.push(entry);
         let number = (self.tree.frames.len() - 1) as u32;
         self.tree.frame_index.insert(id, number);
@@ -206,8 +212,21 @@ impl SymbolIndex {
         &self.tree.texts[self.tree.names[place] as usize]
     }
 
-    pub(crate) fn frame(&self, frame: u32) -> FrameEntry {
-        self.tree.frames[frame as usize]
+    pub(crate) fn frame(&self, frame: u32) -> Option<FrameEntry> {
+        self.tree.frames.get(frame as usize).copied()
+    }
+
+    /// Whether a path starts with these functions, the root first.
+    pub(crate) fn starts_with(&mut self, path: u64, functions: &[String]) -> bool {
+        let Some(entry) = self.path(path) else { return false };
+        let mut places: Vec<Place> = Vec::new();
+        let mut place = entry.place;
+        while place != 0 {
+            places.push(place);
+            place = self.tree.parents[place as usize];
+        }
+        let mut names = places.iter().rev().map(|place| self.function(*place as usize));
+        functions.iter().all(|function| names.next() == Some(function))
     }
 
     pub(crate) fn text(&self, index: u32) -> &str {
@@ -258,10 +277,10 @@ impl FrameBlock {
         Ok(Self { ids: rows.iter().map(|row| ids[*row as usize]).collect(), rows, batch })
     }
 
-    /// Name, file and line of a frame; one without a function is named by its binary and address.
-    fn texts_of(&self, row: usize) -> (String, String, u32) {
+    /// Name, file, line and first line of a frame; one without a function is named by its binary and address.
+    fn texts_of(&self, row: usize) -> (String, String, (u32, u32)) {
         let text = |column: &str| arrays::texts(&self.batch, column).map_or("", |texts| texts.get(row));
-        let line = arrays::uint32s(&self.batch, "line").map_or(0, |lines| lines.value(row));
+        let line = |column: &str| arrays::uint32s(&self.batch, column).map_or(0, |lines| lines.value(row));
         let function = text("function");
         let name = if function.is_empty() {
             let mapping = text("mapping").rsplit('/').next().unwrap_or_default();
@@ -270,7 +289,7 @@ impl FrameBlock {
         } else {
             function.to_owned()
         };
-        (name, text("file").to_owned(), line)
+        (name, text("file").to_owned(), (line("line"), line("start_line")))
     }
 }
 

@@ -178,6 +178,7 @@ async fn ask(engine: &Engine, tenant: &TenantId) -> Answers {
             spans: Vec::new(),
             traces: Vec::new(),
             max_nodes: 0,
+            ..FlameQuery::default()
         };
         let queries = [
             base.clone(),

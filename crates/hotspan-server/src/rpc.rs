@@ -194,6 +194,15 @@ pub(crate) fn framed_error(protocol: Protocol, code: Code, message: &str, detail
     framed_response(protocol, None, Some((code, message, details)))
 }
 
+/// The answer to a call that failed, as Connect, gRPC and gRPC-Web tell it.
+pub(crate) fn rpc_error(protocol: Protocol, code: Code, status: StatusCode, message: &str) -> Response {
+    if protocol != Protocol::Unary {
+        return framed_error(protocol, code, message, None);
+    }
+    let body = serde_json::json!({ "code": code.connect_name(), "message": message }).to_string();
+    (status, [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], body).into_response()
+}
+
 fn framed_response(
     protocol: Protocol,
     message: Option<Vec<u8>>,

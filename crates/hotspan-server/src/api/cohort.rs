@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Response};
 use hotspan_formats::flamebearer::FlamebearerProfile;
 use hotspan_lake::catalog::now_nanos;
 use hotspan_model::ProfileType;
-use hotspan_query::{CohortScope, FlameQuery, Selector};
+use hotspan_query::{CohortScope, FlameQuery};
 use hotspan_traceql::Program;
 use http::HeaderMap;
 use serde::Deserialize;
@@ -58,13 +58,13 @@ pub(crate) async fn flame(
     let cohort = core.engine.cohort(&tenant, &program, (from, until), scope, MAX_SPANS).await?;
     let query = FlameQuery {
         profile_type: profile_type.clone(),
-        selector: Selector::default(),
         // Spans that start inside the range may run on after it.
         from: from.saturating_sub(HOUR),
         until: until.saturating_add(HOUR),
         spans: cohort.spans.clone(),
         traces: cohort.traces.clone(),
         max_nodes: body.max_nodes.unwrap_or(8192),
+        ..FlameQuery::default()
     };
     // Without spans there is nothing to ask for: an empty list would mean "any".
     let answer = if cohort.matched == 0 {

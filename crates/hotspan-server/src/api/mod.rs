@@ -4,6 +4,7 @@ mod cohort;
 mod error;
 mod otlp_json;
 mod profile;
+mod pyroscope;
 mod search;
 mod services;
 mod status;
@@ -24,6 +25,10 @@ pub(crate) fn everything(app: Arc<App>) -> Router {
     Router::new()
         .merge(receive::otlp_grpc_routes())
         .merge(receive::otlp_http_routes())
+        .merge(receive::ingest_routes())
+        .merge(receive::push_routes())
+        .merge(receive::upload_routes())
+        .merge(pyroscope::routes())
         .merge(tempo_routes())
         .merge(health_routes())
         .route("/api/v1/status", get(status::status))

@@ -6,17 +6,18 @@ use axum::extract::{Query, State};
 use axum::response::{IntoResponse, Response};
 use hotspan_formats::flamebearer::FlamebearerProfile;
 use hotspan_formats::span_identity::{parse_span_id, parse_trace_id};
-use hotspan_formats::{collapsed, speedscope, svg, text_flame};
+use hotspan_formats::{collapsed, dot, gzip, speedscope, svg, text_flame};
 use hotspan_lake::catalog::now_nanos;
 use hotspan_model::labels::SERVICE_NAME;
-use hotspan_model::{Exactness, ProfileType};
-use hotspan_query::{FlameQuery, Matcher, Selector};
+use hotspan_model::{Exactness, ProfileType, TenantId};
+use hotspan_query::{FlameQuery, LeafTrim, Matcher, Selector};
 use http::{HeaderMap, HeaderValue, header};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::ApiError;
-use crate::app::App;
+use super::pyroscope::merged_pprof;
+use crate::app::{App, Core};
 use crate::receive::tenant_of;
 use crate::time_text::parse_time;
 
@@ -50,37 +51,55 @@ pub(crate) async fn profile(
     let core = app.core()?;
     let tenant = tenant_of(&app, &headers)?;
     let query = flame_query(&parameters, now_nanos())?;
-    let answer = core.engine.flame(&tenant, &query).await?;
+    let format = parameters.format.as_deref().unwrap_or("json");
+    flame_response(core, &tenant, &query, format, &headers).await
+}
+
+/// A flame graph in the format that is asked for.
+pub(crate) async fn flame_response(
+    core: &Core,
+    tenant: &TenantId,
+    query: &FlameQuery,
+    format: &str,
+    headers: &HeaderMap,
+) -> Result<Response, ApiError> {
+    if format == "pprof" {
+        let merged = core.engine.merged_paths(tenant, query, LeafTrim::default()).await?;
+        let body = gzip(&merged_pprof(&merged, query));
+        let headers = [
+            (header::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream")),
+            (header::CONTENT_DISPOSITION, HeaderValue::from_static("attachment; filename=\"profile.pb.gz\"")),
+        ];
+        return Ok((headers, body).into_response());
+    }
+    let answer = core.engine.flame(tenant, query).await?;
     let unit = query.profile_type.sample_unit.as_str();
     let title = query.profile_type.to_string();
     let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let text = |content_type: &'static str, body: String| {
         ([(header::CONTENT_TYPE, HeaderValue::from_static(content_type))], body).into_response()
     };
-    let format = parameters.format.as_deref().unwrap_or("json");
+    let svg_options = svg::SvgOptions { title: title.clone(), unit: unit.to_owned(), ..svg::SvgOptions::default() };
     Ok(match format {
         "json" => text("application/json", flame_json(&answer.tree, &query.profile_type, &answer.exactness)),
         "flamegraph" if accept.contains("application/json") => {
             text("application/json", flame_json(&answer.tree, &query.profile_type, &answer.exactness))
         }
         "flamegraph" if accept.contains("text/html") => {
-            let options = svg::SvgOptions { title, unit: unit.to_owned(), ..svg::SvgOptions::default() };
-            text("image/svg+xml", svg::flame_svg(&answer.tree, &options))
+            text("image/svg+xml", svg::flame_svg(&answer.tree, &svg_options))
         }
         "flamegraph" | "text" => {
             let options =
                 text_flame::TextFlameOptions { unit: unit.to_owned(), ..text_flame::TextFlameOptions::default() };
             text("text/plain; charset=utf-8", text_flame::text_flame(&answer.tree, &options))
         }
-        "svg" => {
-            let options = svg::SvgOptions { title, unit: unit.to_owned(), ..svg::SvgOptions::default() };
-            text("image/svg+xml", svg::flame_svg(&answer.tree, &options))
-        }
+        "svg" => text("image/svg+xml", svg::flame_svg(&answer.tree, &svg_options)),
         "collapsed" => text("text/plain; charset=utf-8", collapsed::encode(&answer.tree)),
         "speedscope" => text("application/json", speedscope::encode(&answer.tree, &title, unit)),
+        "dot" => text("text/vnd.graphviz", dot::encode(&answer.tree, unit, 100)),
         other => {
             return Err(ApiError::invalid(format!(
-                "format {other:?} is not known; use json, flamegraph, text, svg, collapsed or speedscope"
+                "format {other:?} is not known; use json, flamegraph, text, svg, pprof, collapsed, speedscope or dot"
             )));
         }
     })
@@ -126,6 +145,7 @@ fn flame_query(parameters: &ProfileParameters, now: i64) -> Result<FlameQuery, A
         spans,
         traces,
         max_nodes: parameters.max_nodes.unwrap_or(8192),
+        ..FlameQuery::default()
     })
 }
 

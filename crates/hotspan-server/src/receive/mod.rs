@@ -1,10 +1,20 @@
 //! Receiving: from a request to acknowledged rows, and the answer that its protocol wants.
 
+mod ingest;
+mod ingest_body;
+mod ingest_format;
+mod ingest_rows;
 mod otlp;
+mod push;
+mod push_request;
 mod refusal;
+mod upload;
 
+pub(crate) use ingest::ingest_routes;
 pub(crate) use otlp::{otlp_grpc_routes, otlp_http_routes};
+pub(crate) use push::push_routes;
 pub(crate) use refusal::Refusal;
+pub(crate) use upload::upload_routes;
 
 use hotspan_model::TenantId;
 use http::HeaderMap;

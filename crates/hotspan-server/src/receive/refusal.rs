@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hotspan_formats::DecodeError;
+use hotspan_formats::{DecodeError, Fault, FileError};
 use hotspan_lake::LakeError;
 
 use crate::app::NotServing;
@@ -33,6 +33,12 @@ pub(crate) enum Refusal {
     /// Bytes that can't be understood.
     #[error("{0}")]
     Invalid(String),
+    /// A profile that can't be read.
+    #[error("{0}")]
+    Profile(FileError),
+    /// The sender went away, or fell silent, before its request was whole.
+    #[error("{0}")]
+    Interrupted(String),
     /// A content type or encoding that is not spoken here.
     #[error("{0}")]
     Unsupported(String),
@@ -50,7 +56,7 @@ impl Refusal {
         match self {
             Self::NotServing(_) | Self::OutOfSpace | Self::StoreFailed(_) => Code::Unavailable,
             Self::Overloaded | Self::TooLarge { .. } => Code::ResourceExhausted,
-            Self::Invalid(_) => Code::InvalidArgument,
+            Self::Invalid(_) | Self::Profile(_) | Self::Interrupted(_) => Code::InvalidArgument,
             Self::Unsupported(_) => Code::Unimplemented,
             Self::NoTenant => Code::Unauthenticated,
         }
@@ -60,6 +66,8 @@ impl Refusal {
     pub(crate) fn http_status(&self) -> http::StatusCode {
         match self {
             Self::TooLarge { .. } => http::StatusCode::PAYLOAD_TOO_LARGE,
+            Self::Profile(error) if error.fault == Fault::TooLarge => http::StatusCode::PAYLOAD_TOO_LARGE,
+            Self::Interrupted(_) => http::StatusCode::REQUEST_TIMEOUT,
             Self::Unsupported(_) => http::StatusCode::UNSUPPORTED_MEDIA_TYPE,
             other => other.code().http_status(),
         }
@@ -83,7 +91,8 @@ impl Refusal {
             Self::OutOfSpace => "out_of_space",
             Self::StoreFailed(_) => "store_failed",
             Self::TooLarge { .. } => "too_large",
-            Self::Invalid(_) => "invalid",
+            Self::Invalid(_) | Self::Profile(_) => "invalid",
+            Self::Interrupted(_) => "interrupted",
             Self::Unsupported(_) => "unsupported",
             Self::NoTenant => "no_tenant",
         }
@@ -103,6 +112,12 @@ impl From<CallError> for Refusal {
 impl From<DecodeError> for Refusal {
     fn from(error: DecodeError) -> Self {
         Self::Invalid(error.to_string())
+    }
+}
+
+impl From<FileError> for Refusal {
+    fn from(error: FileError) -> Self {
+        Self::Profile(error)
     }
 }
 

@@ -1,0 +1,161 @@
+//! The samples of spans and traces, one by one, with their stacks.
+
+use arrow::array::Array;
+use hashbrown::{HashMap, HashSet};
+use hotspan_lake::segment::id_index::IdKind;
+use hotspan_lake::{ReadOptions, Table, arrays};
+use hotspan_model::labels::PROFILE_TYPE;
+use hotspan_model::{Labels, ProfileId, ProfileType, SpanId, TenantId, TraceId};
+use std::sync::Arc;
+
+use crate::Engine;
+use crate::error::Result;
+use crate::flame::FlameQuery;
+use crate::selector::Matcher;
+use crate::symbols::SymbolIndex;
+
+/// One sample.
+#[derive(Debug, Clone)]
+pub struct SampleRow {
+    /// When.
+    pub time: i64,
+    /// What was measured.
+    pub value: i64,
+    /// Its trace, if it names one.
+    pub trace_id: Option<TraceId>,
+    /// Its span, if it names one.
+    pub span_id: Option<SpanId>,
+    /// The profile it came in.
+    pub profile_id: ProfileId,
+    /// Labels of its series, the profile type among them.
+    pub labels: Arc<Labels>,
+    /// The thread's name; empty if not known.
+    pub thread_name: String,
+    /// Its stack, the leaf first.
+    pub frames: Vec<SampleFrame>,
+    path: u64,
+}
+
+/// A frame of a stack.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SampleFrame {
+    /// The function, or where in which binary it is.
+    pub function: String,
+    /// The file; empty if not known.
+    pub file: String,
+    /// The line; 0 if not known.
+    pub line: u32,
+}
+
+/// A page of samples.
+#[derive(Debug, Clone, Default)]
+pub struct SamplePage {
+    /// Samples in order of time.
+    pub rows: Vec<SampleRow>,
+    /// How many there are on all pages.
+    pub total: usize,
+}
+
+impl Engine {
+    /// A page of the samples of the spans and traces that a question names, in order of time. Its profile type
+    /// may be the default one, which stands for any.
+    pub async fn samples(
+        &self,
+        tenant: &TenantId,
+        query: &FlameQuery,
+        offset: usize,
+        limit: usize,
+    ) -> Result<SamplePage> {
+        let snapshot = self.snapshot();
+        let mut selector = query.selector.clone();
+        if query.profile_type != ProfileType::default() {
+            selector = selector.and(Matcher::equal(PROFILE_TYPE, query.profile_type.to_string()));
+        }
+        let series = self.series(tenant, &snapshot, &selector, query.from, query.until).await?;
+        let series: HashMap<u64, Arc<Labels>> = series.into_iter().map(|entry| (entry.id.0, entry.labels)).collect();
+        let spans: HashSet<[u8; 8]> = query.spans.iter().map(|span| span.0).collect();
+        let traces: HashSet<[u8; 16]> = query.traces.iter().map(|trace| trace.0).collect();
+        // Spans are the narrower key; traces then only filter.
+        let keys: Vec<(IdKind, Vec<u8>)> = if spans.is_empty() {
+            traces.iter().map(|id| (IdKind::Trace, id.to_vec())).collect()
+        } else {
+            spans.iter().map(|id| (IdKind::Span, id.to_vec())).collect()
+        };
+        let options = ReadOptions::columns(&[
+            "series",
+            "time",
+            "trace_id",
+            "span_id",
+            "path",
+            "value",
+            "profile_id",
+            "thread_name",
+        ]);
+        let mut rows = Vec::new();
+        for segment in snapshot.segments(tenant, Table::Samples).iter() {
+            if !segment.overlaps(query.from, query.until) {
+                continue;
+            }
+            for (kind, id) in &keys {
+                for batch in self.lake().reader().rows_with_id(segment, *kind, id, &options).await? {
+                    let series_ids = arrays::uint64s(&batch, "series")?.values();
+                    let times = arrays::times(&batch, "time")?.values();
+                    let trace_ids = arrays::ids(&batch, "trace_id")?;
+                    let span_ids = arrays::ids(&batch, "span_id")?;
+                    let profile_ids = arrays::ids(&batch, "profile_id")?;
+                    let threads = arrays::texts(&batch, "thread_name")?;
+                    let paths = arrays::uint64s(&batch, "path")?.values();
+                    let values = arrays::int64s(&batch, "value")?.values();
+                    for row in 0..batch.num_rows() {
+                        let in_time = times[row] >= query.from && times[row] < query.until;
+                        let trace_id = trace_ids.is_valid(row).then(|| arrays::id_at::<16>(trace_ids, row));
+                        let in_trace = traces.is_empty() || trace_id.is_some_and(|id| traces.contains(&id));
+                        let Some(labels) = series.get(&series_ids[row]).filter(|_| in_time && in_trace) else {
+                            continue;
+                        };
+                        rows.push(SampleRow {
+                            time: times[row],
+                            value: values[row],
+                            trace_id: trace_id.map(TraceId),
+                            span_id: span_ids.is_valid(row).then(|| SpanId(arrays::id_at::<8>(span_ids, row))),
+                            profile_id: ProfileId(arrays::id_at::<16>(profile_ids, row)),
+                            labels: Arc::clone(labels),
+                            thread_name: threads.get(row).to_owned(),
+                            frames: Vec::new(),
+                            path: paths[row],
+                        });
+                    }
+                }
+            }
+        }
+        // Every column takes part, so that pages do not change while the data does not.
+        rows.sort_by_cached_key(|row| (row.time, row.span_id, row.path, row.value, row.profile_id));
+        let total = rows.len();
+        let mut page: Vec<SampleRow> = rows.into_iter().skip(offset).take(limit).collect();
+        let memory = self.memory(tenant);
+        let mut symbols = memory.symbols.lock().await;
+        symbols.catch_up(self.lake(), &snapshot, tenant, query.from, query.until).await?;
+        for row in &mut page {
+            row.frames = frames_of(&mut symbols, row.path);
+        }
+        Ok(SamplePage { rows: page, total })
+    }
+}
+
+fn frames_of(symbols: &mut SymbolIndex, path: u64) -> Vec<SampleFrame> {
+    let mut frames = Vec::new();
+    let mut at = path;
+    while let Some(entry) = symbols.path(at) {
+        let frame = symbols.frame(entry.frame);
+        frames.push(match frame {
+            Some(frame) => SampleFrame {
+                function: symbols.text(frame.name).to_owned(),
+                file: symbols.text(frame.file).to_owned(),
+                line: frame.line,
+            },
+            None => SampleFrame { function: "[unknown]".to_owned(), file: String::new(), line: 0 },
+        });
+        at = entry.parent;
+    }
+    frames
+}

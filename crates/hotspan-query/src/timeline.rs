@@ -1,0 +1,195 @@
+//! Values over time: the sum, or the mean of a profile, in each step and for each group of series.
+
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use hashbrown::{HashMap, HashSet};
+use hotspan_lake::arrays;
+use hotspan_lake::table::{HOUR, WINDOW_15S};
+use hotspan_model::labels::PROFILE_TYPE;
+use hotspan_model::{Labels, TenantId};
+
+use crate::Engine;
+use crate::error::{QueryError, Result};
+use crate::flame::FlameQuery;
+use crate::scan::{Grain, Scan};
+use crate::selector::Matcher;
+
+/// How the values of one step become one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum StepValue {
+    /// Their sum.
+    #[default]
+    Sum,
+    /// The mean over the profiles in the step: for what is in use at a moment, such as memory.
+    MeanOfProfiles,
+}
+
+/// A question about values over time.
+#[derive(Debug, Clone, Default)]
+pub struct TimelineQuery {
+    /// Which samples count; spans, traces and profiles are not looked at.
+    pub samples: FlameQuery,
+    /// Length of a step in nanoseconds.
+    pub step: i64,
+    /// How the values of a step become one.
+    pub step_value: StepValue,
+    /// Labels that tell groups apart; none makes one group of everything.
+    pub group_by: Vec<String>,
+    /// How many groups to keep, those with the largest sums; 0 keeps all.
+    pub max_groups: usize,
+}
+
+/// The values of one group.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Timeline {
+    /// The labels that all its series share, of those grouped by.
+    pub labels: Labels,
+    /// Ends of steps in nanoseconds since 1970, and values; steps without samples are left out.
+    pub points: Vec<(i64, f64)>,
+}
+
+#[derive(Debug, Default)]
+struct Step {
+    /// By path if the call site matters, under path 0 otherwise.
+    by_path: HashMap<u64, i64>,
+    profiles: HashSet<[u8; 16]>,
+}
+
+impl Engine {
+    /// Values over time. Steps that are whole windows of 15 s lie on the grid of such windows, so that rollups
+    /// answer, and what compaction has done to the samples makes no difference.
+    pub async fn timelines(&self, tenant: &TenantId, query: &TimelineQuery) -> Result<Vec<Timeline>> {
+        let samples = &query.samples;
+        if query.step < 1_000_000 {
+            return Err(QueryError::Invalid("a step has at least one millisecond".to_owned()));
+        }
+        let snapshot = self.snapshot();
+        let selector = samples.selector.clone().and(Matcher::equal(PROFILE_TYPE, samples.profile_type.to_string()));
+        let entries = self.series(tenant, &snapshot, &selector, samples.from, samples.until).await?;
+        if entries.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut groups: Vec<Labels> = Vec::new();
+        let mut group_index: HashMap<Labels, usize> = HashMap::new();
+        let mut group_of: Vec<usize> = Vec::with_capacity(entries.len());
+        for entry in &entries {
+            let pairs = query.group_by.iter().filter_map(|name| Some((name.as_str(), entry.labels.get(name)?)));
+            let group = *group_index.entry(Labels::from_pairs(pairs)).or_insert_with_key(|labels| {
+                groups.push(labels.clone());
+                groups.len() - 1
+            });
+            group_of.push(group);
+        }
+        let series: Arc<Vec<u64>> = Arc::new(entries.iter().map(|entry| entry.id.0).collect());
+        let grid = Grid::new(samples.from, query.step);
+        let by_path = !samples.call_site.is_empty();
+        let mean = query.step_value == StepValue::MeanOfProfiles;
+        let mut columns = vec!["series", "time", "value"];
+        if by_path {
+            columns.push("path");
+        }
+        if mean {
+            columns.push("profile_id");
+        }
+        let grain = if mean { Grain::Sample } else { grid.grain() };
+        let scan = Scan { range: (samples.from, samples.until), series: &series, grain, columns: &columns };
+        let mut steps: HashMap<(usize, i64), Step> = HashMap::new();
+        let mut each = |batch: &RecordBatch| {
+            let ids = arrays::uint64s(batch, "series")?.values();
+            let times = arrays::times(batch, "time")?.values();
+            let sums = arrays::int64s(batch, "value")?.values();
+            let paths = if by_path { Some(arrays::uint64s(batch, "path")?.values()) } else { None };
+            let profiles = if mean { Some(arrays::ids(batch, "profile_id")?) } else { None };
+            for row in 0..batch.num_rows() {
+                let Ok(at) = series.binary_search(&ids[row]) else { continue };
+                let step = steps.entry((group_of[at], grid.step_of(times[row]))).or_default();
+                let sum = step.by_path.entry(paths.map_or(0, |paths| paths[row])).or_default();
+                *sum = sum.saturating_add(sums[row]);
+                if let Some(profiles) = profiles {
+                    step.profiles.insert(arrays::id_at::<16>(profiles, row));
+                }
+            }
+            Ok(())
+        };
+        self.scan(tenant, &snapshot, &scan, &mut each).await?;
+        if by_path {
+            let memory = self.memory(tenant);
+            let mut symbols = memory.symbols.lock().await;
+            symbols.catch_up(self.lake(), &snapshot, tenant, samples.from, samples.until).await?;
+            for step in steps.values_mut() {
+                step.by_path.retain(|path, _| symbols.starts_with(*path, &samples.call_site));
+            }
+            steps.retain(|_, step| !step.by_path.is_empty());
+        }
+        let mut timelines: Vec<Timeline> =
+            groups.into_iter().map(|labels| Timeline { labels, points: Vec::new() }).collect();
+        for ((group, step), sums) in steps {
+            let sum: i64 = sums.by_path.values().fold(0, |sum, value| sum.saturating_add(*value));
+            let value = if mean { sum as f64 / sums.profiles.len().max(1) as f64 } else { sum as f64 };
+            timelines[group].points.push((grid.end_of(step), value));
+        }
+        timelines.retain(|timeline| !timeline.points.is_empty());
+        for timeline in &mut timelines {
+            timeline.points.sort_unstable_by_key(|(time, _)| *time);
+        }
+        if query.max_groups > 0 && timelines.len() > query.max_groups {
+            let total = |timeline: &Timeline| timeline.points.iter().map(|(_, value)| value).sum::<f64>();
+            timelines.sort_by(|a, b| total(b).total_cmp(&total(a)).then_with(|| a.labels.cmp(&b.labels)));
+            timelines.truncate(query.max_groups);
+        }
+        timelines.sort_by(|a, b| a.labels.cmp(&b.labels));
+        Ok(timelines)
+    }
+}
+
+/// Where steps begin and end.
+#[derive(Debug, Clone, Copy)]
+struct Grid {
+    origin: i64,
+    step: i64,
+}
+
+impl Grid {
+    fn new(from: i64, step: i64) -> Self {
+        let origin = if step % WINDOW_15S == 0 { from.div_euclid(WINDOW_15S) * WINDOW_15S } else { from };
+        Self { origin, step }
+    }
+
+    fn grain(self) -> Grain {
+        let whole = |window: i64| self.step % window == 0 && self.origin % window == 0;
+        match (whole(HOUR), whole(WINDOW_15S)) {
+            (true, _) => Grain::Hour,
+            (_, true) => Grain::Window,
+            _ => Grain::Sample,
+        }
+    }
+
+    fn step_of(self, time: i64) -> i64 {
+        time.saturating_sub(self.origin).div_euclid(self.step)
+    }
+
+    fn end_of(self, step: i64) -> i64 {
+        self.origin.saturating_add(step.saturating_add(1).saturating_mul(self.step))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: i64 = 1_000_000_000;
+
+    /// Scenario: steps of whole windows and others. Guarantee: the former lie on the grid of windows and may use
+    /// rollups; a sample at the start of a step belongs to it.
+    #[test]
+    fn steps_and_grains() {
+        let minute = Grid::new(100 * SECOND, 60 * SECOND);
+        assert_eq!((minute.origin, minute.grain()), (90 * SECOND, Grain::Window));
+        assert_eq!(minute.end_of(minute.step_of(90 * SECOND)), 150 * SECOND);
+        assert_eq!(minute.end_of(minute.step_of(150 * SECOND)), 210 * SECOND);
+        assert_eq!(Grid::new(7 * HOUR, HOUR).grain(), Grain::Hour);
+        assert_eq!(Grid::new(100 * SECOND, 7 * SECOND).grain(), Grain::Sample);
+        assert_eq!(Grid::new(100 * SECOND, 7 * SECOND).origin, 100 * SECOND);
+    }
+}

@@ -1,0 +1,125 @@
+//! How protobuf JSON writes what plain JSON can't hold: 64-bit numbers as text, enums by name, bytes in base64.
+
+use prost::Message;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::pprof_message::PprofProfile;
+
+/// A number that may be written as text.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum NumberOrText {
+    Number(i64),
+    Float(f64),
+    Text(String),
+}
+
+impl NumberOrText {
+    fn number<E: serde::de::Error>(self) -> Result<i64, E> {
+        match self {
+            Self::Number(number) => Ok(number),
+            // JavaScript divides times; what it sends then is still meant as a whole number.
+            Self::Float(number) if number.is_finite() => Ok(number as i64),
+            Self::Float(number) => Err(E::custom(format!("{number} is not a whole number"))),
+            Self::Text(text) => text.trim().parse().map_err(|_| E::custom(format!("{text:?} is not a whole number"))),
+        }
+    }
+}
+
+/// `int64`.
+pub(super) mod int64_text {
+    use super::{Deserialize, Deserializer, NumberOrText, Serializer};
+
+    pub(in super::super) fn serialize<S: Serializer>(value: &i64, out: S) -> Result<S::Ok, S::Error> {
+        out.collect_str(value)
+    }
+
+    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<i64, D::Error> {
+        Option::<NumberOrText>::deserialize(from)?.map_or(Ok(0), NumberOrText::number)
+    }
+}
+
+/// `uint64` of answers.
+pub(super) mod uint64_text {
+    use super::Serializer;
+
+    pub(in super::super) fn serialize<S: Serializer>(value: &u64, out: S) -> Result<S::Ok, S::Error> {
+        out.collect_str(value)
+    }
+}
+
+/// `optional int64`.
+pub(super) mod maybe_int64 {
+    use super::{Deserialize, Deserializer, NumberOrText, Serializer};
+
+    pub(in super::super) fn serialize<S: Serializer>(value: &Option<i64>, out: S) -> Result<S::Ok, S::Error> {
+        match value {
+            Some(value) => out.collect_str(value),
+            None => out.serialize_none(),
+        }
+    }
+
+    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<i64>, D::Error> {
+        Option::<NumberOrText>::deserialize(from)?.map(NumberOrText::number).transpose()
+    }
+}
+
+/// `bytes` of answers.
+pub(super) mod base64_text {
+    use super::Serializer;
+    use base64::Engine as _;
+
+    pub(in super::super) fn serialize<S: Serializer>(bytes: &[u8], out: S) -> Result<S::Ok, S::Error> {
+        out.serialize_str(&base64::engine::general_purpose::STANDARD.encode(bytes))
+    }
+}
+
+/// `repeated int64`.
+pub(super) fn int64_texts<S: Serializer>(values: &[i64], out: S) -> Result<S::Ok, S::Error> {
+    out.collect_seq(values.iter().map(ToString::to_string))
+}
+
+/// A pprof profile as the JSON of its message.
+pub(super) fn pprof_json<S: Serializer>(bytes: &[u8], out: S) -> Result<S::Ok, S::Error> {
+    PprofProfile::decode(bytes).map_err(serde::ser::Error::custom)?.serialize(out)
+}
+
+/// The enums that requests hold, by name.
+const ENUM_NAMES: &[(&str, i32)] = &[
+    ("PROFILE_FORMAT_UNSPECIFIED", 0),
+    ("PROFILE_FORMAT_FLAMEGRAPH", 1),
+    ("PROFILE_FORMAT_TREE", 2),
+    ("PROFILE_FORMAT_DOT", 3),
+    ("PROFILE_FORMAT_PPROF", 4),
+    ("TIME_SERIES_AGGREGATION_TYPE_SUM", 0),
+    ("TIME_SERIES_AGGREGATION_TYPE_AVERAGE", 1),
+];
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum NumberOrName {
+    Number(i32),
+    Name(String),
+}
+
+impl NumberOrName {
+    fn number<E: serde::de::Error>(self) -> Result<i32, E> {
+        match self {
+            Self::Number(number) => Ok(number),
+            Self::Name(name) => {
+                let known = ENUM_NAMES.iter().find(|(known, _)| *known == name);
+                known.map(|(_, number)| *number).ok_or_else(|| E::custom(format!("{name:?} is not a known value")))
+            }
+        }
+    }
+}
+
+/// An enum by name or number.
+pub(super) fn enum_number<'de, D: Deserializer<'de>>(from: D) -> Result<i32, D::Error> {
+    Option::<NumberOrName>::deserialize(from)?.map_or(Ok(0), NumberOrName::number)
+}
+
+/// An optional enum by name or number.
+pub(super) fn maybe_enum<'de, D: Deserializer<'de>>(from: D) -> Result<Option<i32>, D::Error> {
+    Option::<NumberOrName>::deserialize(from)?.map(NumberOrName::number).transpose()
+}

@@ -1,0 +1,132 @@
+//! What there is to ask about: profile types, labels, series, and how much a query would read.
+
+use std::collections::BTreeSet;
+
+use hotspan_lake::Table;
+use hotspan_model::{Labels, ProfileType};
+use hotspan_query::Selector;
+use http::header;
+
+use super::messages::{
+    AnalyzeQueryRequest, AnalyzeQueryResponse, EmptyMessage, LabelNamesRequest, LabelPair, LabelValuesRequest,
+    LabelsMessage, NamesResponse, ProfileStatsResponse, ProfileTypeMessage, ProfileTypesRequest, ProfileTypesResponse,
+    QueryImpact, QueryScope, SeriesRequest, SeriesResponse,
+};
+use super::selection::{selector, time_range, written_query};
+use super::unary::Asked;
+use crate::api::ApiError;
+
+pub(super) async fn profile_types(asked: Asked<ProfileTypesRequest>) -> Result<ProfileTypesResponse, ApiError> {
+    let (from, until) = time_range(asked.message.start, asked.message.end)?;
+    let ids = asked.core.engine.profile_types(&asked.tenant, from, until).await?;
+    let profile_types = ids.into_iter().filter_map(|id| {
+        let ProfileType { name, sample_type, sample_unit, period_type, period_unit } = id.parse().ok()?;
+        Some(ProfileTypeMessage { id, name, sample_type, sample_unit, period_type, period_unit })
+    });
+    Ok(ProfileTypesResponse { profile_types: profile_types.collect() })
+}
+
+pub(super) async fn label_names(asked: Asked<LabelNamesRequest>) -> Result<NamesResponse, ApiError> {
+    let (from, until) = time_range(asked.message.start, asked.message.end)?;
+    let mut names = BTreeSet::new();
+    for selector in selectors(&asked.message.matchers)? {
+        names.extend(asked.core.engine.label_names(&asked.tenant, &selector, from, until).await?);
+    }
+    // Clients that put names into selectors without quotes can't use those with dots, and do not ask for them.
+    let mut accepts = asked.headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    if !accepts.any(|accept| accept.replace(' ', "").contains("allow-utf8-labelnames=true")) {
+        names.retain(|name| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'));
+    }
+    Ok(NamesResponse { names: names.into_iter().collect() })
+}
+
+pub(super) async fn label_values(asked: Asked<LabelValuesRequest>) -> Result<NamesResponse, ApiError> {
+    let request = &asked.message;
+    if request.name.is_empty() {
+        return Err(ApiError::invalid("name is missing: the label whose values are wanted"));
+    }
+    let (from, until) = time_range(request.start, request.end)?;
+    let mut values = BTreeSet::new();
+    for selector in selectors(&request.matchers)? {
+        values.extend(asked.core.engine.label_values(&asked.tenant, &request.name, &selector, from, until).await?);
+    }
+    Ok(NamesResponse { names: values.into_iter().collect() })
+}
+
+pub(super) async fn series(asked: Asked<SeriesRequest>) -> Result<SeriesResponse, ApiError> {
+    let request = &asked.message;
+    let (from, until) = time_range(request.start, request.end)?;
+    let engine = &asked.core.engine;
+    let snapshot = engine.snapshot();
+    let mut sets: BTreeSet<Labels> = BTreeSet::new();
+    for selector in selectors(&request.matchers)? {
+        for entry in engine.series(&asked.tenant, &snapshot, &selector, from, until).await? {
+            let wanted = |name: &str| request.label_names.is_empty() || request.label_names.iter().any(|n| n == name);
+            let labels = Labels::from_pairs(entry.labels.iter().filter(|(name, _)| wanted(name)));
+            if !labels.is_empty() {
+                sets.insert(labels);
+            }
+        }
+    }
+    let labels_set = sets.iter().map(|labels| LabelsMessage { labels: pairs(labels) }).collect();
+    Ok(SeriesResponse { labels_set })
+}
+
+pub(super) async fn profile_stats(asked: Asked<EmptyMessage>) -> Result<ProfileStatsResponse, ApiError> {
+    let segments = asked.core.engine.snapshot().segments(&asked.tenant, Table::Profiles);
+    let millis = |time: Option<i64>| time.unwrap_or(0).div_euclid(1_000_000);
+    Ok(ProfileStatsResponse {
+        data_ingested: !segments.is_empty(),
+        oldest_profile_time: millis(segments.iter().map(|segment| segment.min_time).min()),
+        newest_profile_time: millis(segments.iter().map(|segment| segment.max_time).max()),
+    })
+}
+
+/// How much a query would read, from the catalog alone.
+pub(super) async fn analyze_query(asked: Asked<AnalyzeQueryRequest>) -> Result<AnalyzeQueryResponse, ApiError> {
+    let request = &asked.message;
+    let (from, until) = time_range(request.start, request.end)?;
+    let text = request.query.trim();
+    let selector =
+        if text.is_empty() || text.starts_with('{') { selector(text)? } else { written_query(text)?.selector };
+    let engine = &asked.core.engine;
+    let snapshot = engine.snapshot();
+    let series_count = engine.series(&asked.tenant, &snapshot, &selector, from, until).await?.len() as u64;
+    let mut scope =
+        QueryScope { component_type: "store".to_owned(), component_count: 1, series_count, ..QueryScope::default() };
+    for table in [Table::Samples, Table::Profiles, Table::Series, Table::Nodes, Table::Frames] {
+        for segment in snapshot.segments(&asked.tenant, table).iter().filter(|found| found.overlaps(from, until)) {
+            scope.index_bytes += segment.index.as_ref().map_or(0, |(_, size)| *size);
+            match table {
+                Table::Samples => {
+                    scope.block_count += 1;
+                    scope.sample_count += segment.rows;
+                    scope.profile_bytes += segment.bytes();
+                }
+                Table::Profiles => scope.profile_count += segment.rows,
+                Table::Series => scope.index_bytes += segment.bytes(),
+                _ => scope.symbol_bytes += segment.bytes(),
+            }
+        }
+    }
+    let impact = QueryImpact {
+        total_bytes_in_time_range: scope.index_bytes + scope.profile_bytes + scope.symbol_bytes,
+        total_queried_series: series_count,
+        deduplication_needed: false,
+    };
+    Ok(AnalyzeQueryResponse { query_scopes: vec![scope], query_impact: Some(impact) })
+}
+
+/// Labels as pairs.
+pub(super) fn pairs(labels: &Labels) -> Vec<LabelPair> {
+    let pair = |(name, value): (&str, &str)| LabelPair { name: name.to_owned(), value: value.to_owned() };
+    labels.iter().map(pair).collect()
+}
+
+/// Several selectors mean any of them; none means everything.
+fn selectors(texts: &[String]) -> Result<Vec<Selector>, ApiError> {
+    if texts.is_empty() {
+        return Ok(vec![Selector::default()]);
+    }
+    texts.iter().map(|text| selector(text)).collect()
+}

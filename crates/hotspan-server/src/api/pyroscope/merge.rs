@@ -1,0 +1,193 @@
+//! Flame graphs: merged stacks in each of their shapes, of one selection or of two.
+
+use hotspan_formats::diff_tree::DiffTree;
+use hotspan_formats::flamebearer::Flamebearer;
+use hotspan_formats::{dot, pprof, pyroscope_tree};
+use hotspan_model::ProfileType;
+use hotspan_query::{Engine, FlameQuery, LeafTrim, MergedPaths};
+
+use super::json_forms::pprof_json;
+use super::messages::{
+    DiffRequest, DiffResponse, FlameGraphDiffMessage, FlameGraphMessage, LevelMessage, MergeProfileRequest,
+    PprofMessage, SpanProfileRequest, StackTraceSelector, StacktracesRequest, StacktracesResponse,
+};
+use super::selection::{max_nodes, profile_ids, profile_type, selector, span_ids, take_ids, time_range, trace_ids};
+use super::unary::{Answer, Asked};
+use crate::api::ApiError;
+
+/// Functions in a call graph; more can't be read.
+const DOT_FUNCTIONS: usize = 100;
+
+pub(super) async fn stacktraces(asked: Asked<StacktracesRequest>) -> Result<StacktracesResponse, ApiError> {
+    let query = flame_query(&asked.message)?;
+    let engine = &asked.core.engine;
+    let mut response = StacktracesResponse::default();
+    match asked.message.format {
+        0..=3 => {
+            let tree = engine.flame(&asked.tenant, &query).await?.tree;
+            match asked.message.format {
+                2 => response.tree = pyroscope_tree::encode_tree(&tree),
+                3 => response.dot = dot::encode(&tree, &query.profile_type.sample_unit, DOT_FUNCTIONS),
+                _ => response.flamegraph = Some(flame_graph(Flamebearer::single(&tree))),
+            }
+        }
+        4 => {
+            let trim = leaf_trim(asked.message.stack_trace_selector.as_ref());
+            let merged = engine.merged_paths(&asked.tenant, &query, trim).await?;
+            response.pprof = Some(PprofMessage { profile: merged_pprof(&merged, &query) });
+        }
+        other => {
+            return Err(ApiError::invalid(format!(
+                "format {other} is not known; 1 is flame graph, 2 tree, 3 dot, 4 pprof"
+            )));
+        }
+    }
+    Ok(response)
+}
+
+pub(super) async fn span_profile(asked: Asked<SpanProfileRequest>) -> Result<StacktracesResponse, ApiError> {
+    let Asked { app, core, tenant, headers, message } = asked;
+    let message = StacktracesRequest {
+        profile_type_id: message.profile_type_id,
+        label_selector: message.label_selector,
+        start: message.start,
+        end: message.end,
+        max_nodes: message.max_nodes,
+        format: message.format,
+        span_selector: message.span_selector,
+        ..StacktracesRequest::default()
+    };
+    stacktraces(Asked { app, core, tenant, headers, message }).await
+}
+
+/// pprof bytes: the answer of a method whose message is a profile itself.
+#[derive(Debug)]
+pub(super) struct PprofAnswer(Vec<u8>);
+
+impl Answer for PprofAnswer {
+    fn into_protobuf(self) -> Vec<u8> {
+        self.0
+    }
+
+    fn into_json(self) -> Result<Vec<u8>, serde_json::Error> {
+        let mut json = Vec::new();
+        pprof_json(&self.0, &mut serde_json::Serializer::new(&mut json))?;
+        Ok(json)
+    }
+}
+
+pub(super) async fn merge_profile(asked: Asked<MergeProfileRequest>) -> Result<PprofAnswer, ApiError> {
+    let request = asked.message;
+    let trim = leaf_trim(request.stack_trace_selector.as_ref());
+    let query = flame_query(&StacktracesRequest {
+        profile_type_id: request.profile_type_id,
+        label_selector: request.label_selector,
+        start: request.start,
+        end: request.end,
+        stack_trace_selector: request.stack_trace_selector,
+        profile_id_selector: request.profile_id_selector,
+        trace_id_selector: request.trace_id_selector,
+        ..StacktracesRequest::default()
+    })?;
+    let merged = asked.core.engine.merged_paths(&asked.tenant, &query, trim).await?;
+    Ok(PprofAnswer(merged_pprof(&merged, &query)))
+}
+
+pub(super) async fn diff(asked: Asked<DiffRequest>) -> Result<DiffResponse, ApiError> {
+    let (Some(left), Some(right)) = (&asked.message.left, &asked.message.right) else {
+        return Err(ApiError::invalid("left and right are both needed"));
+    };
+    let (left, right) = (flame_query(left)?, flame_query(right)?);
+    let tree = diff_tree(&asked.core.engine, &asked.tenant, &left, &right).await?;
+    let (left_ticks, right_ticks) = (tree.nodes()[0].left.total, tree.nodes()[0].right.total);
+    let graph = flame_graph(Flamebearer::double(&tree));
+    let flamegraph = FlameGraphDiffMessage {
+        names: graph.names,
+        levels: graph.levels,
+        total: graph.total,
+        max_self: graph.max_self,
+        left_ticks,
+        right_ticks,
+    };
+    Ok(DiffResponse { flamegraph: Some(flamegraph) })
+}
+
+/// Two selections laid over each other. Both are pruned alike only after that would be possible, so each is kept
+/// whole up to its own limit.
+pub(super) async fn diff_tree(
+    engine: &Engine,
+    tenant: &hotspan_model::TenantId,
+    left: &FlameQuery,
+    right: &FlameQuery,
+) -> Result<DiffTree, ApiError> {
+    if left.profile_type != right.profile_type {
+        return Err(ApiError::invalid(format!(
+            "the two sides have different profile types: {} and {}",
+            left.profile_type, right.profile_type
+        )));
+    }
+    let (left, right) = (engine.flame(tenant, left).await?, engine.flame(tenant, right).await?);
+    Ok(DiffTree::new(&left.tree, &right.tree))
+}
+
+fn flame_query(request: &StacktracesRequest) -> Result<FlameQuery, ApiError> {
+    let (from, until) = time_range(request.start, request.end)?;
+    let mut query = FlameQuery {
+        profile_type: profile_type(&request.profile_type_id)?,
+        selector: selector(&request.label_selector)?,
+        from,
+        until,
+        spans: span_ids(&request.span_selector)?,
+        traces: trace_ids(&request.trace_id_selector)?,
+        profiles: profile_ids(&request.profile_id_selector)?,
+        call_site: call_site(request.stack_trace_selector.as_ref()),
+        max_nodes: max_nodes(request.max_nodes)?,
+    };
+    take_ids(&mut query)?;
+    Ok(query)
+}
+
+/// The functions that stacks must start with.
+pub(super) fn call_site(selector: Option<&StackTraceSelector>) -> Vec<String> {
+    match selector {
+        Some(StackTraceSelector { call_site, go_pgo: None }) => {
+            call_site.iter().map(|site| site.name.clone()).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn leaf_trim(selector: Option<&StackTraceSelector>) -> LeafTrim {
+    match selector.and_then(|selector| selector.go_pgo) {
+        Some(pgo) => LeafTrim { keep_frames: pgo.keep_locations as usize, ignore_leaf_line: pgo.aggregate_callees },
+        None => LeafTrim::default(),
+    }
+}
+
+fn flame_graph(graph: Flamebearer) -> FlameGraphMessage {
+    FlameGraphMessage {
+        names: graph.names,
+        levels: graph.levels.into_iter().map(|values| LevelMessage { values }).collect(),
+        total: graph.num_ticks,
+        max_self: graph.max_self,
+    }
+}
+
+/// Merged paths as a pprof profile, not compressed.
+pub(in crate::api) fn merged_pprof(merged: &MergedPaths, query: &FlameQuery) -> Vec<u8> {
+    let ProfileType { sample_type, sample_unit, period_type, period_unit, .. } = query.profile_type.clone();
+    let open_end = query.until == i64::MAX;
+    let header = pprof::Header {
+        sample_types: vec![(sample_type.clone(), sample_unit)],
+        period_type: (period_type, period_unit),
+        time: query.from,
+        duration: if open_end { 0 } else { query.until.saturating_sub(query.from) },
+        default_sample_type: sample_type,
+        ..pprof::Header::default()
+    };
+    let mut writer = pprof::PprofWriter::new(&header, &merged.paths);
+    for (path, value) in &merged.values {
+        writer.sample(*path, &[*value], []);
+    }
+    writer.finish()
+}

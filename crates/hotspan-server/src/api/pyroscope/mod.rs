@@ -1,0 +1,57 @@
+//! Pyroscope's API: the querier's methods in every protocol, the older GET endpoints, and what Grafana asks besides.
+
+mod json_forms;
+mod labels;
+mod merge;
+mod messages;
+mod pprof_message;
+mod render;
+mod script;
+mod selection;
+mod series_points;
+mod side;
+mod stack_samples;
+mod unary;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::routing::{get, post};
+
+pub(super) use merge::merged_pprof;
+
+use crate::app::App;
+
+/// A route of a method of the querier.
+macro_rules! method {
+    ($method:path) => {
+        post(|State(app): State<Arc<App>>, request: Request| unary::unary(app, request, $method))
+    };
+}
+
+/// All routes.
+pub(super) fn routes() -> Router<Arc<App>> {
+    let querier = |name: &str| format!("/querier.v1.QuerierService/{name}");
+    Router::new()
+        .route(&querier("ProfileTypes"), method!(labels::profile_types))
+        .route(&querier("LabelNames"), method!(labels::label_names))
+        .route(&querier("LabelValues"), method!(labels::label_values))
+        .route(&querier("Series"), method!(labels::series))
+        .route(&querier("SelectMergeStacktraces"), method!(merge::stacktraces))
+        .route(&querier("SelectMergeSpanProfile"), method!(merge::span_profile))
+        .route(&querier("SelectMergeProfile"), method!(merge::merge_profile))
+        .route(&querier("SelectSeries"), method!(series_points::select_series))
+        .route(&querier("Diff"), method!(merge::diff))
+        .route(&querier("GetProfileStats"), method!(labels::profile_stats))
+        .route(&querier("AnalyzeQuery"), method!(labels::analyze_query))
+        .route("/capabilities.v1.FeatureFlagsService/GetFeatureFlags", method!(side::feature_flags))
+        .route("/settings.v1.SettingsService/Get", method!(side::settings))
+        .route("/settings.v1.RecordingRulesService/ListRecordingRules", method!(side::recording_rules))
+        .route("/api/v1/status/buildinfo", get(side::build_info))
+        .route("/pyroscope/render", get(render::render))
+        .route("/pyroscope/render-diff", get(render::render_diff))
+        .route("/pyroscope/label-values", get(render::label_values))
+        .route("/api/v1/query", get(script::query))
+        .route("/api/v1/profiles", get(stack_samples::samples))
+}

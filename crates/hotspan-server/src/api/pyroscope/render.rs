@@ -1,0 +1,193 @@
+//! `/pyroscope/render` and its neighbours: the older GET endpoints that dashboards and scripts still use.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{Query, State};
+use axum::response::{IntoResponse, Response};
+use hotspan_formats::dot;
+use hotspan_formats::flamebearer::{FlamebearerProfile, Timeline as Bars};
+use hotspan_lake::catalog::now_nanos;
+use hotspan_query::{FlameQuery, Selector, StepValue, Timeline, TimelineQuery};
+use http::{HeaderMap, HeaderValue, header};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::merge::diff_tree;
+use super::selection::{max_nodes, written_query};
+use crate::api::ApiError;
+use crate::app::App;
+use crate::receive::tenant_of;
+use crate::time_text::parse_time;
+
+const SECOND: i64 = 1_000_000_000;
+/// Time looked at when none is given.
+const DEFAULT_RANGE: i64 = 3600 * SECOND;
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct RenderParameters {
+    query: Option<String>,
+    from: Option<String>,
+    until: Option<String>,
+    #[serde(alias = "maxNodes", rename = "max-nodes")]
+    max_nodes: Option<i64>,
+    #[serde(rename = "groupBy")]
+    group_by: Option<String>,
+    aggregation: Option<String>,
+    format: Option<String>,
+}
+
+/// The flame graph of a query, with its values over time.
+pub(super) async fn render(
+    State(app): State<Arc<App>>,
+    Query(parameters): Query<RenderParameters>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let core = app.core()?;
+    let tenant = tenant_of(&app, &headers)?;
+    let text = parameters.query.as_deref().ok_or_else(|| ApiError::invalid("query is missing"))?;
+    let query = ranged_query(text, &parameters.from, &parameters.until, parameters.max_nodes)?;
+    let answer = core.engine.flame(&tenant, &query).await?;
+    if parameters.format.as_deref() == Some("dot") {
+        let text = dot::encode(&answer.tree, &query.profile_type.sample_unit, 100);
+        let content_type = HeaderValue::from_static("text/vnd.graphviz");
+        return Ok(([(header::CONTENT_TYPE, content_type)], text).into_response());
+    }
+    let mut profile = FlamebearerProfile::single(&answer.tree, &query.profile_type);
+    let step = timeline_step(query.from, query.until);
+    let step_value = match parameters.aggregation.as_deref() {
+        None | Some("" | "sum") => StepValue::Sum,
+        Some("avg" | "average") => StepValue::MeanOfProfiles,
+        Some(other) => return Err(ApiError::invalid(format!("aggregation {other:?} is not known; use sum or avg"))),
+    };
+    let range = (query.from, query.until);
+    let mut timeline = TimelineQuery { samples: query, step, step_value, ..TimelineQuery::default() };
+    let whole = core.engine.timelines(&tenant, &timeline).await?;
+    profile.timeline = Some(bars(whole.first(), range, step));
+    if let Some(label) = parameters.group_by.filter(|label| !label.is_empty()) {
+        timeline.group_by = vec![label.clone()];
+        let groups = core.engine.timelines(&tenant, &timeline).await?;
+        let named = |group: &Timeline| {
+            (group.labels.get(&label).unwrap_or_default().to_owned(), bars(Some(group), range, step))
+        };
+        profile.groups = Some(groups.iter().map(named).collect::<BTreeMap<_, _>>());
+    }
+    Ok(Json(profile).into_response())
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct RenderDiffParameters {
+    left_query: Option<String>,
+    left_from: Option<String>,
+    left_until: Option<String>,
+    right_query: Option<String>,
+    right_from: Option<String>,
+    right_until: Option<String>,
+    #[serde(alias = "max-nodes")]
+    max_nodes: Option<i64>,
+}
+
+/// The flame graph of two queries.
+pub(super) async fn render_diff(
+    State(app): State<Arc<App>>,
+    Query(parameters): Query<RenderDiffParameters>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let core = app.core()?;
+    let tenant = tenant_of(&app, &headers)?;
+    let side = |name: &str, query: &Option<String>, from, until| {
+        let text = query.as_deref().ok_or_else(|| ApiError::invalid(format!("{name} is missing")))?;
+        ranged_query(text, from, until, parameters.max_nodes)
+    };
+    let left = side("leftQuery", &parameters.left_query, &parameters.left_from, &parameters.left_until)?;
+    let right = side("rightQuery", &parameters.right_query, &parameters.right_from, &parameters.right_until)?;
+    let tree = diff_tree(&core.engine, &tenant, &left, &right).await?;
+    Ok(Json(FlamebearerProfile::double(&tree, &left.profile_type)).into_response())
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct LabelValuesParameters {
+    label: Option<String>,
+    from: Option<String>,
+    until: Option<String>,
+}
+
+/// The values of a label; `__name__` lists profile types.
+pub(super) async fn label_values(
+    State(app): State<Arc<App>>,
+    Query(parameters): Query<LabelValuesParameters>,
+    headers: HeaderMap,
+) -> Result<Json<Value>, ApiError> {
+    let core = app.core()?;
+    let tenant = tenant_of(&app, &headers)?;
+    let label = parameters.label.as_deref().filter(|label| !label.is_empty());
+    let label = label.ok_or_else(|| ApiError::invalid("label is missing"))?;
+    let (from, until) = time_range(&parameters.from, &parameters.until)?;
+    let values = match label {
+        "__name__" => core.engine.profile_types(&tenant, from, until).await?,
+        label => core.engine.label_values(&tenant, label, &Selector::default(), from, until).await?,
+    };
+    Ok(Json(values.into()))
+}
+
+/// A query with its time; one about spans or traces finds them wherever they are.
+pub(super) fn ranged_query(
+    text: &str,
+    from: &Option<String>,
+    until: &Option<String>,
+    nodes: Option<i64>,
+) -> Result<FlameQuery, ApiError> {
+    let mut query = written_query(text)?;
+    query.max_nodes = max_nodes(nodes)?;
+    let has_ids = !query.spans.is_empty() || !query.traces.is_empty();
+    (query.from, query.until) = match (from, until) {
+        (None, None) if has_ids => (0, i64::MAX),
+        _ => time_range(from, until)?,
+    };
+    Ok(query)
+}
+
+fn time_range(from: &Option<String>, until: &Option<String>) -> Result<(i64, i64), ApiError> {
+    let now = now_nanos();
+    let time = |name: &str, text: &Option<String>, default: i64| match text.as_deref().filter(|text| !text.is_empty()) {
+        Some(text) => parse_time(text, now).map_err(|error| ApiError::invalid(format!("{name}: {error}"))),
+        None => Ok(default),
+    };
+    let until = time("until", until, now)?;
+    let from = time("from", from, until.saturating_sub(DEFAULT_RANGE))?;
+    if from > until {
+        return Err(ApiError::invalid("from must not be after until"));
+    }
+    // Both ends are meant to be inside, whatever unit they were written in.
+    Ok((from, until.saturating_add(1)))
+}
+
+/// Lengths of steps that people can read off an axis, in seconds.
+const STEPS: &[i64] = &[15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400];
+
+/// A step for about 1500 bars, never under 15 s.
+fn timeline_step(from: i64, until: i64) -> i64 {
+    let wanted = until.saturating_sub(from) / SECOND / 1500;
+    let step = STEPS.iter().copied().find(|step| *step >= wanted).unwrap_or(7 * 86400);
+    step * SECOND
+}
+
+/// Bars in seconds, one for every step, empty ones included.
+fn bars(timeline: Option<&Timeline>, (from, until): (i64, i64), step: i64) -> Bars {
+    let start = from.div_euclid(step) * step;
+    // A range without an end is that of a span: it has no timeline worth its zeros.
+    let most = 11_000;
+    let count = (until.saturating_sub(start) / step + 1).clamp(0, most) as usize;
+    let mut samples = vec![0; count];
+    for (end, value) in timeline.into_iter().flat_map(|timeline| &timeline.points) {
+        let at = (end - 1).saturating_sub(start).div_euclid(step);
+        if let Some(bar) = usize::try_from(at).ok().and_then(|at| samples.get_mut(at)) {
+            *bar += value.max(0.0) as u64;
+        }
+    }
+    Bars { start_time: start / SECOND, samples, duration_delta: step / SECOND, watermarks: None }
+}

@@ -1,0 +1,95 @@
+//! `/api/v1/query`: what runbooks ask with curl, `order-service.cpu{span_id="…"}` and `topk(10, …)`.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{Query, State};
+use axum::response::{IntoResponse, Response};
+use hotspan_formats::flamebearer::FlamebearerProfile;
+use hotspan_formats::top_table::top_functions;
+use http::HeaderMap;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::render::ranged_query;
+use crate::api::ApiError;
+use crate::api::profile::{exactness_json, flame_response};
+use crate::app::App;
+use crate::receive::tenant_of;
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct QueryParameters {
+    query: Option<String>,
+    #[serde(alias = "start", alias = "start_time")]
+    from: Option<String>,
+    #[serde(alias = "to", alias = "end", alias = "end_time")]
+    until: Option<String>,
+    #[serde(alias = "maxNodes", alias = "max-nodes")]
+    max_nodes: Option<i64>,
+    format: Option<String>,
+}
+
+/// A flame graph whose names are ordered by self value, or the top functions.
+pub(super) async fn query(
+    State(app): State<Arc<App>>,
+    Query(parameters): Query<QueryParameters>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let core = app.core()?;
+    let tenant = tenant_of(&app, &headers)?;
+    let text = parameters.query.as_deref().ok_or_else(|| ApiError::invalid("query is missing"))?;
+    let (text, top) = top_query(text)?;
+    let query = ranged_query(text, &parameters.from, &parameters.until, parameters.max_nodes)?;
+    if let Some(count) = top {
+        let whole = hotspan_query::FlameQuery { max_nodes: 0, ..query };
+        let answer = core.engine.flame(&tenant, &whole).await?;
+        let total = answer.tree.total();
+        let row = |row: &hotspan_formats::top_table::TopRow| {
+            let share = if total == 0 { 0.0 } else { row.self_value as f64 / total as f64 };
+            json!({ "name": row.name, "self": row.self_value, "total": row.total, "share": share })
+        };
+        let functions: Vec<Value> = top_functions(&answer.tree).iter().take(count).map(row).collect();
+        let unit = whole.profile_type.sample_unit;
+        let exactness = exactness_json(&answer.exactness);
+        let answer = json!({ "functions": functions, "total": total, "unit": unit, "exactness": exactness });
+        return Ok(Json(answer).into_response());
+    }
+    match parameters.format.as_deref() {
+        None | Some("" | "json") => {
+            let answer = core.engine.flame(&tenant, &query).await?;
+            let mut profile = FlamebearerProfile::single(&answer.tree, &query.profile_type);
+            // Scripts print the first names as the top functions.
+            profile.flamebearer = profile.flamebearer.with_names_by_self();
+            let mut json = serde_json::to_value(profile).unwrap_or_default();
+            json["exactness"] = exactness_json(&answer.exactness);
+            Ok(Json(json).into_response())
+        }
+        Some(format) => flame_response(core, &tenant, &query, format, &headers).await,
+    }
+}
+
+/// Takes `topk(10, query)` apart.
+fn top_query(text: &str) -> Result<(&str, Option<usize>), ApiError> {
+    let trimmed = text.trim();
+    let Some(inner) = trimmed.strip_prefix("topk(").and_then(|rest| rest.strip_suffix(')')) else {
+        return Ok((trimmed, None));
+    };
+    let wrong = || ApiError::invalid(format!("{trimmed:?} is not of the form topk(10, query)"));
+    let (count, query) = inner.split_once(',').ok_or_else(wrong)?;
+    let count = count.trim().parse::<usize>().ok().filter(|count| *count > 0).ok_or_else(wrong)?;
+    Ok((query.trim(), Some(count)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Scenario: queries with and without `topk`. Guarantee: taken apart, or an error that says how it is written.
+    #[test]
+    fn topk() {
+        assert_eq!(top_query(r#" topk(10, shop.cpu{a="b,c"}) "#).unwrap(), (r#"shop.cpu{a="b,c"}"#, Some(10)));
+        assert_eq!(top_query("shop.cpu").unwrap(), ("shop.cpu", None));
+        assert!(top_query("topk(x, y)").is_err() && top_query("topk(0, y)").is_err());
+    }
+}

@@ -1,0 +1,142 @@
+//! From the words of a request to a question: types, selectors, ids and times, each checked once, here.
+
+use hotspan_formats::span_identity::{IdentityLabel, classify, parse_span_id, parse_trace_id};
+use hotspan_lake::catalog::now_nanos;
+use hotspan_model::labels::SERVICE_NAME;
+use hotspan_model::{ProfileId, ProfileType, SpanId, TraceId};
+use hotspan_query::{FlameQuery, Matcher, Selector};
+
+use crate::api::ApiError;
+
+/// Nodes of a flame graph where the asker does not say.
+pub(super) const DEFAULT_NODES: usize = 8192;
+const MOST_NODES: i64 = 1 << 20;
+const HOUR: i64 = 3600 * 1_000_000_000;
+
+/// A range of milliseconds, both ends included, in nanoseconds with the end excluded. Without either, the last hour.
+pub(super) fn time_range(start: i64, end: i64) -> Result<(i64, i64), ApiError> {
+    let nanos = |millis: i64| millis.saturating_mul(1_000_000);
+    if start == 0 && end == 0 {
+        let now = now_nanos();
+        // What was just pushed carries the sender's clock, which may be a little ahead.
+        return Ok((now.saturating_sub(HOUR), now.saturating_add(60 * 1_000_000_000)));
+    }
+    if start > end {
+        return Err(ApiError::invalid(format!("start ({start}) must not be after end ({end})")));
+    }
+    Ok((nanos(start), nanos(end.saturating_add(1))))
+}
+
+/// How many nodes to keep.
+pub(super) fn max_nodes(asked: Option<i64>) -> Result<usize, ApiError> {
+    match asked {
+        None | Some(0) => Ok(DEFAULT_NODES),
+        Some(nodes) if (1..=MOST_NODES).contains(&nodes) => Ok(nodes as usize),
+        Some(nodes) => {
+            Err(ApiError::invalid(format!("max_nodes is {nodes}; it may be 1 to {MOST_NODES}, or 0 for the default")))
+        }
+    }
+}
+
+/// A five-part id or a short name.
+pub(super) fn profile_type(text: &str) -> Result<ProfileType, ApiError> {
+    text.parse().map_err(|error: hotspan_model::profile_type::ProfileTypeError| ApiError::invalid(error.to_string()))
+}
+
+/// A selector; an empty text selects everything.
+pub(super) fn selector(text: &str) -> Result<Selector, ApiError> {
+    if text.trim().is_empty() { Ok(Selector::default()) } else { Ok(Selector::parse(text)?) }
+}
+
+/// Span ids as people and scripts write them.
+pub(super) fn span_ids(texts: &[String]) -> Result<Vec<SpanId>, ApiError> {
+    let id = |text: &String| {
+        parse_span_id(text).ok_or_else(|| ApiError::invalid(format!("span id {text:?} is neither hex nor base64")))
+    };
+    texts.iter().map(id).collect()
+}
+
+/// Trace ids as people and scripts write them.
+pub(super) fn trace_ids(texts: &[String]) -> Result<Vec<TraceId>, ApiError> {
+    let id = |text: &String| {
+        parse_trace_id(text).ok_or_else(|| ApiError::invalid(format!("trace id {text:?} is neither hex nor base64")))
+    };
+    texts.iter().map(id).collect()
+}
+
+/// Profile ids: 32 hexadecimal digits, with or without the dashes of a UUID.
+pub(super) fn profile_ids(texts: &[String]) -> Result<Vec<ProfileId>, ApiError> {
+    let id = |text: &String| {
+        let digits: String = text.chars().filter(|c| *c != '-').collect();
+        digits.parse::<ProfileId>().map_err(|error| ApiError::invalid(error.to_string()))
+    };
+    texts.iter().map(id).collect()
+}
+
+/// Takes ids out of the selector of a question and makes them what they are: `{span_id="…"}` never is a label.
+pub(super) fn take_ids(query: &mut FlameQuery) -> Result<(), ApiError> {
+    let matchers = std::mem::take(&mut query.selector.matchers);
+    for matcher in matchers {
+        let meaning = classify(&matcher.name);
+        if !matches!(meaning, Some(IdentityLabel::Span | IdentityLabel::Trace)) {
+            query.selector.matchers.push(matcher);
+            continue;
+        }
+        let Some(value) = matcher.equal_value().map(str::to_owned) else {
+            return Err(ApiError::invalid(format!("{} can only be compared with =", matcher.name)));
+        };
+        if meaning == Some(IdentityLabel::Span) {
+            query.spans.extend(span_ids(&[value])?);
+        } else {
+            query.traces.extend(trace_ids(&[value])?);
+        }
+    }
+    Ok(())
+}
+
+/// Reads `<type>{matchers}`, where the type is a five-part id, a short name, or `service.short-name`.
+pub(super) fn written_query(text: &str) -> Result<FlameQuery, ApiError> {
+    let (name, rest) = text.split_at(text.find('{').unwrap_or(text.len()));
+    let name = name.trim();
+    let mut query = FlameQuery { selector: selector(rest)?, ..FlameQuery::default() };
+    let short = name.rsplit_once('.').and_then(|(service, short)| Some((service, short.parse::<ProfileType>().ok()?)));
+    query.profile_type = match (name, short) {
+        ("", _) => ProfileType::cpu(),
+        (_, Some((service, profile_type))) if !name.contains(':') => {
+            query.selector = query.selector.and(Matcher::equal(SERVICE_NAME, service));
+            profile_type
+        }
+        _ => match name.parse() {
+            Ok(profile_type) => profile_type,
+            // A name that is no type is a service, and the question about its CPU time.
+            Err(_) if !name.contains(':') => {
+                query.selector = query.selector.and(Matcher::equal(SERVICE_NAME, name));
+                ProfileType::cpu()
+            }
+            Err(error) => return Err(ApiError::invalid(error.to_string())),
+        },
+    };
+    take_ids(&mut query)?;
+    Ok(query)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Scenario: queries as they stand in dashboards and runbooks.
+    /// Guarantee: the type, the service and the span are found wherever they are written.
+    #[test]
+    fn written_queries() {
+        let long = written_query(r#"process_cpu:cpu:nanoseconds:cpu:nanoseconds{service_name="shop.eu"}"#).unwrap();
+        assert_eq!((long.profile_type, long.selector.matchers.len()), (ProfileType::cpu(), 1));
+        let short = written_query(r#"order-service.wall{span_id="4D2", region=eu}"#).unwrap();
+        assert_eq!(short.profile_type.name, "wall");
+        assert_eq!(short.spans, ["00000000000004d2".parse().unwrap()]);
+        let names: Vec<&str> = short.selector.matchers.iter().map(|matcher| matcher.name.as_str()).collect();
+        assert_eq!(names, ["region", "service_name"]);
+        let service = written_query("shop.eu").unwrap();
+        assert_eq!(service.selector.matchers[0].equal_value(), Some("shop.eu"));
+        assert!(written_query("a:b{}").is_err() && written_query(r#"cpu{span_id=~"a"}"#).is_err());
+    }
+}

@@ -1,0 +1,106 @@
+//! One call of a method: its message in, its answer out, in whatever protocol and codec it came.
+
+use std::sync::Arc;
+
+use axum::extract::Request;
+use axum::response::Response;
+use hotspan_model::TenantId;
+use http::{HeaderMap, StatusCode};
+use prost::Message;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::api::ApiError;
+use crate::app::{App, Core};
+use crate::receive::{Refusal, tenant_of};
+use crate::rpc::{Call, Code, Codec, rpc_error};
+
+/// A message of a question is small; a larger one is a mistake or an attack.
+const MAX_QUESTION_BYTES: usize = 4 << 20;
+
+/// What a method is asked.
+#[derive(Debug)]
+pub(super) struct Asked<Q> {
+    pub(super) app: Arc<App>,
+    pub(super) core: Core,
+    pub(super) tenant: TenantId,
+    pub(super) headers: HeaderMap,
+    pub(super) message: Q,
+}
+
+/// What a method can answer with.
+pub(super) trait Answer {
+    fn into_protobuf(self) -> Vec<u8>;
+    fn into_json(self) -> Result<Vec<u8>, serde_json::Error>;
+}
+
+impl<T: Message + Serialize> Answer for T {
+    fn into_protobuf(self) -> Vec<u8> {
+        self.encode_to_vec()
+    }
+
+    fn into_json(self) -> Result<Vec<u8>, serde_json::Error> {
+        serde_json::to_vec(&self)
+    }
+}
+
+/// Answers a call with a method.
+pub(super) async fn unary<Q, A, F>(app: Arc<App>, request: Request, method: impl FnOnce(Asked<Q>) -> F) -> Response
+where
+    Q: Message + Default + DeserializeOwned,
+    A: Answer,
+    F: Future<Output = Result<A, ApiError>>,
+{
+    let call = match Call::read(request, MAX_QUESTION_BYTES).await {
+        Ok(call) => call,
+        Err((error, protocol, _)) => {
+            let refusal = Refusal::from(error);
+            return rpc_error(protocol, refusal.code(), refusal.http_status(), &refusal.to_string());
+        }
+    };
+    match answer(app, &call, method).await {
+        Ok(message) => call.answer(message),
+        Err(error) => rpc_error(call.protocol, code_of(error.status), error.status, &error.message),
+    }
+}
+
+async fn answer<Q, A, F>(app: Arc<App>, call: &Call, method: impl FnOnce(Asked<Q>) -> F) -> Result<Vec<u8>, ApiError>
+where
+    Q: Message + Default + DeserializeOwned,
+    A: Answer,
+    F: Future<Output = Result<A, ApiError>>,
+{
+    let core = app.core()?.clone();
+    let tenant = tenant_of(&app, &call.headers)?;
+    let bytes = call.unpack(MAX_QUESTION_BYTES).map_err(Refusal::from)?;
+    let broken = |error: String| ApiError::invalid(format!("the message can't be read: {error}"));
+    let message = match call.codec {
+        Codec::Protobuf => Q::decode(bytes).map_err(|error| broken(error.to_string()))?,
+        // Curious people send no body at all.
+        Codec::Json if bytes.is_empty() => Q::default(),
+        Codec::Json => serde_json::from_slice(&bytes).map_err(|error| broken(error.to_string()))?,
+    };
+    let asked = Asked { app, core, tenant, headers: call.headers.clone(), message };
+    let answer = method(asked).await?;
+    match call.codec {
+        Codec::Protobuf => Ok(answer.into_protobuf()),
+        Codec::Json => answer.into_json().map_err(|error| ApiError {
+            status: StatusCode::INTERNAL_SERVER_ERROR,
+            message: format!("the answer can't be written: {error}"),
+        }),
+    }
+}
+
+fn code_of(status: StatusCode) -> Code {
+    match status {
+        StatusCode::UNAUTHORIZED => Code::Unauthenticated,
+        StatusCode::NOT_FOUND => Code::NotFound,
+        StatusCode::NOT_IMPLEMENTED => Code::Unimplemented,
+        StatusCode::SERVICE_UNAVAILABLE => Code::Unavailable,
+        StatusCode::TOO_MANY_REQUESTS | StatusCode::PAYLOAD_TOO_LARGE | StatusCode::UNPROCESSABLE_ENTITY => {
+            Code::ResourceExhausted
+        }
+        status if status.is_client_error() => Code::InvalidArgument,
+        _ => Code::Internal,
+    }
+}

@@ -1,0 +1,77 @@
+//! Bodies of uploads: bare, or a form with named parts.
+
+use axum::body::Body;
+use axum::extract::{DefaultBodyLimit, FromRequest, Multipart, Request};
+use bytes::Bytes;
+use http::header;
+use http::request::Parts;
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+
+use super::Refusal;
+
+/// What a client sent.
+#[derive(Debug)]
+pub(super) enum UploadBody {
+    /// The bytes themselves.
+    Bare(Bytes),
+    /// Parts by name, in order.
+    Form(Vec<(String, Bytes)>),
+}
+
+/// A form has a handful of parts; more are a mistake or an attack.
+const MAX_PARTS: usize = 64;
+
+impl UploadBody {
+    /// Reads a body of up to `max_bytes`.
+    pub(super) async fn read(request: Request, max_bytes: usize) -> Result<(Parts, Self), Refusal> {
+        let (parts, body) = request.into_parts();
+        let bytes = match Limited::new(body, max_bytes).collect().await {
+            Ok(collected) => collected.to_bytes(),
+            Err(error) if error.is::<LengthLimitError>() => return Err(Refusal::TooLarge { limit: max_bytes }),
+            Err(error) => return Err(Refusal::Interrupted(format!("the body could not be read: {error}"))),
+        };
+        if !content_type(&parts).starts_with("multipart/") {
+            return Ok((parts, Self::Bare(bytes)));
+        }
+        let mut whole = Request::from_parts(parts.clone(), Body::from(bytes));
+        // The bytes are in memory and counted already.
+        DefaultBodyLimit::disable().apply(&mut whole);
+        let broken = |error: axum::extract::multipart::MultipartError| {
+            Refusal::Invalid(format!("the form can't be read: {}", error.body_text()))
+        };
+        let form = Multipart::from_request(whole, &()).await;
+        let mut form =
+            form.map_err(|error| Refusal::Invalid(format!("the form can't be read: {}", error.body_text())))?;
+        let mut fields = Vec::new();
+        while let Some(field) = form.next_field().await.map_err(broken)? {
+            if fields.len() == MAX_PARTS {
+                return Err(Refusal::Invalid(format!("the form has more than {MAX_PARTS} parts")));
+            }
+            let name = field.name().unwrap_or_default().to_owned();
+            fields.push((name, field.bytes().await.map_err(broken)?));
+        }
+        Ok((parts, Self::Form(fields)))
+    }
+
+    /// How many bytes of content there are.
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Self::Bare(bytes) => bytes.len(),
+            Self::Form(parts) => parts.iter().map(|(_, bytes)| bytes.len()).sum(),
+        }
+    }
+
+    /// A part of a form by its name.
+    pub(super) fn part(&self, name: &str) -> Option<&Bytes> {
+        match self {
+            Self::Bare(_) => None,
+            Self::Form(parts) => parts.iter().find(|(other, _)| other == name).map(|(_, bytes)| bytes),
+        }
+    }
+}
+
+/// The content type of a request in lower case, empty if it has none.
+pub(super) fn content_type(parts: &Parts) -> String {
+    let header = parts.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    header.unwrap_or_default().trim().to_ascii_lowercase()
+}

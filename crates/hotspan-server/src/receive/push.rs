@@ -1,0 +1,85 @@
+//! `push.v1.PusherService/Push`: what Pyroscope's Rust, Python, Ruby and .NET clients and Alloy send pprof to.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::response::Response;
+use axum::routing::post;
+use bytes::Bytes;
+use hotspan_formats::{DecodeOptions, Limits, expanded, pprof};
+use hotspan_lake::catalog::now_nanos;
+use hotspan_model::Labels;
+use http::{HeaderValue, header};
+
+use super::Refusal;
+use super::ingest_rows::{RowSink, SIGNAL, store_profiles};
+use super::push_request::{each_series, each_series_json};
+use crate::app::App;
+use crate::rpc::{Call, Codec, Protocol, rpc_error};
+
+/// The one method of the service.
+pub(crate) fn push_routes() -> Router<Arc<App>> {
+    Router::new().route("/push.v1.PusherService/Push", post(push))
+}
+
+async fn push(State(app): State<Arc<App>>, request: Request) -> Response {
+    let call = match Call::read(request, app.settings.limits.max_bytes).await {
+        Ok(call) => call,
+        Err((error, protocol, _)) => return refuse(&app, protocol, &error.into()),
+    };
+    let codec = call.codec;
+    let message = match call.unpack(app.settings.limits.max_bytes) {
+        Ok(message) => message,
+        Err(error) => return refuse(&app, call.protocol, &error.into()),
+    };
+    // The message is unpacked, the profiles in it mostly are not.
+    let wire_bytes = message.len();
+    let stored =
+        store_profiles(&app, &call.headers, wire_bytes, move |limits, sink| decode(&message, codec, limits, sink));
+    match stored.await {
+        Ok(_) => call.answer(if codec == Codec::Json { b"{}".to_vec() } else { Vec::new() }),
+        Err(refusal) => refuse(&app, call.protocol, &refusal),
+    }
+}
+
+fn decode(message: &Bytes, codec: Codec, limits: &Limits, sink: &mut RowSink) -> Result<(), Refusal> {
+    let now = now_nanos();
+    let mut profiles = 0u64;
+    let mut store = |labels: &Labels, raw: &[u8]| {
+        profiles += 1;
+        let options = DecodeOptions {
+            labels: labels.clone(),
+            name: labels.get("__name__").map(str::to_owned),
+            from: now,
+            until: now,
+            limits: limits.clone(),
+            ..DecodeOptions::default()
+        };
+        let plain = expanded(raw, limits)?;
+        sink.push(pprof::decode(&plain, &options)?);
+        Ok(())
+    };
+    match codec {
+        Codec::Protobuf => each_series(message, limits, &mut store)?,
+        Codec::Json => each_series_json(message, limits, &mut store)?,
+    }
+    if profiles == 0 {
+        return Err(Refusal::Invalid("the request has no profiles".to_owned()));
+    }
+    Ok(())
+}
+
+fn refuse(app: &App, protocol: Protocol, refusal: &Refusal) -> Response {
+    app.metrics.refused(SIGNAL, refusal.reason());
+    let status = match refusal {
+        // The wire protocol has no code of its own for a profile that is too large: it is a bad argument.
+        Refusal::Profile(_) => refusal.code().http_status(),
+        other => other.http_status(),
+    };
+    let mut response = rpc_error(protocol, refusal.code(), status, &refusal.to_string());
+    if let Some(wait) = refusal.retry_after() {
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(wait.as_secs().max(1)));
+    }
+    response
+}
