@@ -21,11 +21,6 @@ impl ApiError {
     pub(crate) fn invalid(message: impl Into<String>) -> Self {
         Self { status: StatusCode::BAD_REQUEST, message: message.into() }
     }
-
-    /// There is no such thing.
-    pub(crate) fn not_found(message: impl Into<String>) -> Self {
-        Self { status: StatusCode::NOT_FOUND, message: message.into() }
-    }
 }
 
 impl From<QueryError> for ApiError {
