@@ -10,9 +10,8 @@ SHELL := /bin/bash
 help: ## List the commands
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: build ## Build Hotspan, start it on a local store and print its address
-	@echo "Hotspan: http://127.0.0.1:4040"
-	./target/quick/hotspan serve --store $(STORE)
+run: build ## Build Hotspan, start it with the demo shop and print its address
+	@$${CARGO_TARGET_DIR:-target}/quick/hotspan demo --store $(STORE)
 
 build: ui ## Build the optimised binary with the web page inside
 	$(CARGO) build --profile quick -p hotspan

@@ -14,7 +14,7 @@ use crate::random::{unit, until_next};
 use crate::services::{Stores, checkout};
 
 /// Requests that may be under way: more would only measure queues.
-const MAX_UNDER_WAY: usize = 20;
+const MAX_UNDER_WAY: usize = 12;
 /// Share of one core above which customers are turned away, so that a slow machine is not brought to its knees.
 const CPU_CEILING: f64 = 0.45;
 /// Slow checkouts that are remembered for the status.

@@ -55,7 +55,7 @@ impl Service {
         match self {
             Service::Checkout => 16,
             Service::Order | Service::Inventory => 12,
-            Service::Tax | Service::Discount => 6,
+            Service::Tax | Service::Discount => 3,
         }
     }
 

@@ -59,7 +59,7 @@ fn deliver(server: &str, body: &[u8]) {
     }
 }
 
-/// Whose a sample is: a service's, or (for the load, which is no part of the shop) nobody's.
+/// Whose a sample is: a service's, or nobody's (the load, the exporter, the profiler itself).
 fn owner_of(sample: &Sample, dictionary: &ProfilesDictionary) -> Option<Service> {
     let link = usize::try_from(sample.link_index).ok().filter(|link| *link > 0);
     if let Some(link) = link.and_then(|link| dictionary.link_table.get(link)) {
@@ -101,7 +101,7 @@ fn divide(
     let resource_profiles = scopes
         .into_iter()
         .map(|(owner, scope)| ResourceProfiles {
-            resource: Some(owner.map_or_else(load_resource, |service| release_of(service).resource())),
+            resource: Some(owner.map_or_else(shop_resource, |service| release_of(service).resource())),
             scope_profiles: vec![scope],
             ..ResourceProfiles::default()
         })
@@ -109,8 +109,9 @@ fn divide(
     ExportProfilesServiceRequest { resource_profiles, dictionary: Some(dictionary) }
 }
 
-fn load_resource() -> Resource {
-    Resource { attributes: vec![text("service.name", "load-generator")], ..Resource::default() }
+/// What is no service's: what it costs to run the demo.
+fn shop_resource() -> Resource {
+    Resource { attributes: vec![text("service.name", "shop")], ..Resource::default() }
 }
 
 /// The parts of a profile are profiles of their own: the server would take the same id twice for a retry.
@@ -174,7 +175,7 @@ mod tests {
             .collect();
         seen.sort();
         let names: Vec<_> = seen.iter().map(|(name, value, _)| (name.as_str(), *value)).collect();
-        assert_eq!(names, [("load-generator", 30), ("order", 20), ("tax", 10)]);
+        assert_eq!(names, [("order", 20), ("shop", 30), ("tax", 10)]);
         assert!(seen[0].2 != seen[1].2 && seen[1].2 != seen[2].2);
     }
 }

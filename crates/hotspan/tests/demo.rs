@@ -1,0 +1,185 @@
+//! The demo as a newcomer meets it: started by one command, looked at through the public API.
+
+mod support;
+
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use support::{Answer, request};
+
+/// Long, since test machines are busy; what is waited for takes seconds.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A running demo.
+struct Demo {
+    child: Child,
+    http: String,
+}
+
+impl Demo {
+    fn start(store: &Path) -> Self {
+        let mut child = demo_command(store)
+            .args(["--http", "127.0.0.1:0", "--otlp-grpc", "off", "--otlp-http", "off", "--tempo", "off"])
+            .args(["--scenario", "tax,lock", "--rate", "8"])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let first = lines.next().expect("the demo prints its address").unwrap();
+        let http = first.strip_prefix("http ").expect("the first line is the page's address").to_owned();
+        // Read on, so that the demo never finds the pipe closed.
+        std::thread::spawn(move || lines.for_each(drop));
+        Self { child, http }
+    }
+
+    fn get(&self, path: &str) -> Answer {
+        request(&self.http, "GET", path, &[], &[]).unwrap()
+    }
+}
+
+impl Drop for Demo {
+    fn drop(&mut self) {
+        // Only for a test that failed: the shop ends by itself when its parent is gone.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn demo_command(store: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hotspan"));
+    command.args(["demo", "--store"]).arg(store);
+    command
+}
+
+/// What the shop says of itself, through the endpoint whose address is in the store.
+fn shop_status(store: &Path) -> Option<Value> {
+    let control = std::fs::read_to_string(store.join("demo-control")).ok()?;
+    let (address, secret) = control.trim().split_once(' ')?;
+    let answer = request(address, "GET", &format!("/{secret}/status"), &[], &[]).ok()?;
+    serde_json::from_slice(&answer.body).ok()
+}
+
+/// The ids of large carts' checkouts that ended within the last `newer_than`, newest first.
+fn large_checkouts(store: &Path, newer_than: Duration) -> Vec<String> {
+    let status = shop_status(store).unwrap_or_default();
+    let checkouts = status["slow_checkouts"].as_array().cloned().unwrap_or_default();
+    let is_wanted = |checkout: &&Value| {
+        checkout["items"].as_u64() > Some(20)
+            && checkout["age_ms"].as_u64().is_some_and(|age| u128::from(age) < newer_than.as_millis())
+    };
+    let id = |checkout: &Value| checkout["trace_id"].as_str().unwrap().to_owned();
+    checkouts.iter().filter(is_wanted).map(id).collect()
+}
+
+/// The services in a trace, and the span id of its tax calculation.
+fn services_and_tax_span(demo: &Demo, trace_id: &str) -> Option<(BTreeSet<String>, String)> {
+    let answer = demo.get(&format!("/api/traces/{trace_id}"));
+    let trace: Value = serde_json::from_slice(&answer.body).ok()?;
+    let mut services = BTreeSet::new();
+    let mut tax_span = None;
+    for batch in trace["batches"].as_array()? {
+        let attributes = batch["resource"]["attributes"].as_array()?;
+        let name = attributes.iter().find(|attribute| attribute["key"] == "service.name")?;
+        services.insert(name["value"]["stringValue"].as_str()?.to_owned());
+        for span in batch["scopeSpans"].as_array()?.iter().flat_map(|scope| scope["spans"].as_array().unwrap()) {
+            if span["name"] == "calculate_tax" {
+                tax_span = Some(hex_of_base64(span["spanId"].as_str()?));
+            }
+        }
+    }
+    Some((services, tax_span?))
+}
+
+/// Ids travel as base64 in Tempo's JSON.
+fn hex_of_base64(text: &str) -> String {
+    let digit = |byte: u8| match byte {
+        b'A'..=b'Z' => byte - b'A',
+        b'a'..=b'z' => byte - b'a' + 26,
+        b'0'..=b'9' => byte - b'0' + 52,
+        b'+' => 62,
+        _ => 63,
+    };
+    let bits: String = text.trim_end_matches('=').bytes().map(|byte| format!("{:06b}", digit(byte))).collect();
+    let bytes = bits.as_bytes().chunks_exact(8).map(|byte| std::str::from_utf8(byte).unwrap());
+    bytes.map(|byte| format!("{:02x}", u8::from_str_radix(byte, 2).unwrap())).collect()
+}
+
+/// CPU nanoseconds below `lookup_tax_rate` in the flame graph of a span.
+fn lookup_nanoseconds(demo: &Demo, span_id: &str) -> u64 {
+    let collapsed = demo.get(&format!("/api/v1/profile?span_id={span_id}&format=collapsed")).text();
+    let of_lookup = collapsed.lines().filter(|line| line.contains("lookup_tax_rate"));
+    of_lookup.map(|line| line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap()).sum()
+}
+
+/// Tries until there is an answer.
+fn wait_for<T>(what: &str, mut attempt: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + PATIENCE;
+    while Instant::now() < deadline {
+        if let Some(found) = attempt() {
+            return found;
+        }
+        std::thread::sleep(Duration::from_millis(250));
+    }
+    panic!("{what} did not come in time");
+}
+
+/// Scenario: the demo is started, a slow checkout is looked at, its problem is fixed from outside, and it is stopped.
+/// Guarantee: the trace has all services, its tax span leads to `lookup_tax_rate`, which the fix removes; the end is clean.
+#[test]
+fn the_demo_leads_to_its_problem_and_shows_the_fix() {
+    let store = tempfile::tempdir().unwrap();
+    let mut demo = Demo::start(store.path());
+
+    let (services, before) = wait_for("a slow checkout with its flame graph", || {
+        large_checkouts(store.path(), PATIENCE).iter().find_map(|trace_id| {
+            let (services, tax_span) = services_and_tax_span(&demo, trace_id)?;
+            let nanoseconds = lookup_nanoseconds(&demo, &tax_span);
+            (nanoseconds > 50_000_000).then_some((services, nanoseconds))
+        })
+    });
+    let expected = ["checkout", "discount", "inventory", "order", "tax"];
+    assert!(services.iter().map(String::as_str).eq(expected), "{services:?}");
+
+    let fix = demo_command(store.path()).args(["--fix", "tax"]).output().unwrap();
+    let said = String::from_utf8_lossy(&fix.stdout).into_owned();
+    assert!(fix.status.success() && said.contains("tax is fixed"), "{said}");
+    assert_eq!(shop_status(store.path()).unwrap()["problems"]["tax"], false);
+    assert_eq!(shop_status(store.path()).unwrap()["problems"]["lock"], true);
+
+    let fixed_at = Instant::now();
+    // The first seconds are left out: requests that began before the fix, and profiles still on their way.
+    let settled = Duration::from_secs(4);
+    let after = wait_for("a checkout after the fix", || {
+        let newer_than = fixed_at.elapsed().checked_sub(settled)?;
+        let trace_id = large_checkouts(store.path(), newer_than).pop()?;
+        let (_, tax_span) = services_and_tax_span(&demo, &trace_id)?;
+        // Its samples are there when those of a later moment are.
+        std::thread::sleep(settled);
+        Some(lookup_nanoseconds(&demo, &tax_span))
+    });
+    assert!(after * 5 < before, "{after} ns after the fix, {before} ns before");
+
+    let pid = demo.child.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    assert!(demo.child.wait().unwrap().success());
+    assert!(!store.path().join("demo-control").exists(), "the shop ended in order");
+}
+
+/// Scenario: a person asks what there is, and misspells a name.
+/// Guarantee: all problems are listed with a line each, and the wrong name is answered with the right ones.
+#[test]
+fn the_problems_are_listed() {
+    let store = tempfile::tempdir().unwrap();
+    let list = demo_command(store.path()).arg("--list").output().unwrap();
+    let text = String::from_utf8_lossy(&list.stdout).into_owned();
+    for name in ["tax", "regex", "shard", "lock"] {
+        assert!(text.lines().any(|line| line.starts_with(name)), "{name} is missing: {text}");
+    }
+    let wrong = demo_command(store.path()).args(["--fix", "taxes"]).output().unwrap();
+    let text = String::from_utf8_lossy(&wrong.stderr).into_owned();
+    assert!(!wrong.status.success() && text.contains("tax, regex, shard, lock"), "{text}");
+}
