@@ -93,10 +93,10 @@ fn ready_soon_on_an_existing_store() {
     let slow_to_compact = ["--flush-interval", "1ms", "--compact-after", "1h"];
     let mut server = Server::start_with(store.path(), &slow_to_compact);
     server.wait_ready();
-    fill(&server, 0..150);
+    fill(&server, 0..50);
     assert!(server.terminate().success());
     let segments = json(&store_command("stats", store.path(), &["--json"]))["total"]["segments"].as_u64().unwrap();
-    assert!(segments >= 300, "only {segments} segments");
+    assert!(segments >= 200, "only {segments} segments");
     // The best of three, since the machine may be busy with other tests.
     let start_once = || {
         let started = Instant::now();
@@ -141,13 +141,18 @@ fn a_sound_store_is_called_sound() {
     assert_eq!((&report["sound"], &report["orphans"]), (&true.into(), &serde_json::json!([])));
 }
 
-/// Scenario: in every object in turn, a byte at the start, in the middle or near the end is changed, or the
+/// Scenario: in an object of each kind, a byte at the start, in the middle or near the end is changed, or the
 /// object is cut short or taken away. Guarantee: check names that object, and only that one, each time.
 #[test]
 fn damage_is_named() {
     let store = mixed_store();
-    let live: Vec<PathBuf> = files(store.path(), "").into_iter().filter(|path| is_live(store.path(), path)).collect();
-    assert!(live.iter().any(|path| path.to_string_lossy().ends_with(".ids")));
+    // One object of each kind: a young segment, a compacted one, an index of one kind of id and one of two.
+    let kinds = ["seg", "parquet", "spans*ids", "samples*ids"];
+    let live = kinds.map(|kind| {
+        let (part, ending) = kind.split_once('*').unwrap_or(("", kind));
+        let mut found = files(store.path(), ending).into_iter().rev();
+        found.find(|path| path.to_string_lossy().contains(part) && is_live(store.path(), path)).unwrap()
+    });
     let change = |at: usize, mut bytes: Vec<u8>| {
         bytes[at] ^= 0x10;
         Some(bytes)
