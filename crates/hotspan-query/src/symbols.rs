@@ -139,7 +139,7 @@ impl SymbolIndex {
             }
         }
         if self.nodes.len() > MAX_BLOCKS {
-            self.nodes = vec![NodeBlock::join(std::mem::take(&mut self.nodes))];
+            self.nodes = vec![NodeBlock::join(&self.nodes)];
         }
         for day in days {
             self.versions.insert(day, snapshot.version());
@@ -242,14 +242,14 @@ impl NodeBlock {
             frames: arrays::uint64s(batch, "frame")?.values().to_vec(),
         };
         // Compacted segments are sorted; what was just received is not.
-        Ok(if block.ids.is_sorted() { block } else { Self::join(vec![block]) })
+        Ok(if block.ids.is_sorted() { block } else { Self::join(&[block]) })
     }
 
     /// One sorted block with each node once.
-    fn join(blocks: Vec<Self>) -> Self {
+    fn join(blocks: &[Self]) -> Self {
         let count = blocks.iter().map(|block| block.ids.len()).sum();
         let mut rows: Vec<(u64, u64, u64)> = Vec::with_capacity(count);
-        for block in &blocks {
+        for block in blocks {
             rows.extend(
                 block
                     .ids

@@ -1,5 +1,7 @@
 //! The configuration as a person meets it: by commands, files, variables and flags of the real binary.
 
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
 mod support;
 
 use std::io::{BufRead, BufReader};

@@ -1,5 +1,7 @@
 //! The demo as a newcomer meets it: started by one command, looked at through the public API.
 
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
 mod support;
 
 use std::collections::BTreeSet;

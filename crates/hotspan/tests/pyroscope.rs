@@ -1,5 +1,7 @@
 //! Pyroscope's surface as its clients use it: profiles in by every way, flame graphs out in every protocol.
 
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
 mod support;
 
 use base64::Engine as _;

@@ -1,5 +1,7 @@
 //! A store as its operator meets it: how fast it opens, what is in it, and whether it is sound.
 
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
 mod support;
 
 use std::path::{Path, PathBuf};

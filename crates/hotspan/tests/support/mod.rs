@@ -1,7 +1,7 @@
 //! A real server as a child process, and a plain HTTP client to talk to it.
 
 // Each test file uses a part of this.
-#![allow(dead_code)]
+#![allow(dead_code, clippy::unwrap_used, clippy::expect_used)]
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
