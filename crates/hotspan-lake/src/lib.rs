@@ -54,18 +54,24 @@ pub struct Lake {
 impl Lake {
     /// Opens the store in a local folder, making it if it is not there.
     pub async fn open(folder: &Path) -> Result<Arc<Self>> {
-        let store = Arc::new(LocalStore::open(&folder.join("data"))?);
-        Self::open_with_store(folder, store).await
+        Self::open_with(folder, || Ok(Arc::new(LocalStore::open(&folder.join("data"))?))).await
     }
 
     /// Opens a store whose segments are kept elsewhere than in its folder.
     pub async fn open_with_store(folder: &Path, store: Arc<dyn BlobStore>) -> Result<Arc<Self>> {
+        Self::open_with(folder, || Ok(store)).await
+    }
+
+    /// The claim comes before everything else: opening the segments sweeps what an earlier process left unfinished,
+    /// which must not be what another process is writing.
+    async fn open_with(folder: &Path, open_store: impl FnOnce() -> Result<Arc<dyn BlobStore>>) -> Result<Arc<Self>> {
         std::fs::create_dir_all(folder).map_err(|source| LakeError::Storage {
             action: "creating",
             path: folder.display().to_string(),
             source,
         })?;
         let lock = StoreLock::acquire(folder)?;
+        let store = open_store()?;
         let catalog = Catalog::open(folder).await?;
         Ok(Arc::new(Self {
             reader: SegmentReader::new(Arc::clone(&store)),

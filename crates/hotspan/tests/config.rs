@@ -1,5 +1,6 @@
 //! The configuration as a person meets it: by commands, files, variables and flags of the real binary.
 
+// Helpers of a test may fail like the test itself.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;

@@ -233,12 +233,15 @@ fn a_compression_bomb_is_refused() {
     assert_eq!(answer.status, 413, "{}", answer.text());
 }
 
-/// Scenario: a second process on the same store. Guarantee: it refuses to start and says who has it.
+/// Scenario: a second process on the same store, while the first is writing a file.
+/// Guarantee: the second refuses to start, says who has the store, and touches nothing of it.
 #[test]
 fn one_store_belongs_to_one_process() {
     let store = tempfile::tempdir().unwrap();
     let server = Server::start(store.path());
     server.wait_ready();
+    let being_written = store.path().join("data/segment.0.unfinished");
+    std::fs::write(&being_written, b"half").unwrap();
     let second = std::process::Command::new(env!("CARGO_BIN_EXE_hotspan"))
         .args(["serve", "--http", "off", "--otlp-grpc", "off", "--otlp-http", "off", "--tempo", "off", "--store"])
         .arg(store.path())
@@ -247,6 +250,7 @@ fn one_store_belongs_to_one_process() {
     assert!(!second.status.success());
     let message = String::from_utf8_lossy(&second.stderr);
     assert!(message.contains("is in use by process"), "{message}");
+    assert!(being_written.exists());
 }
 
 /// Scenario: OTLP/JSON as the specification writes it. Guarantee: stored like protobuf, answered in JSON.

@@ -1,5 +1,6 @@
 //! A store as its operator meets it: how fast it opens, what is in it, and whether it is sound.
 
+// Helpers of a test may fail like the test itself.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;
