@@ -28,17 +28,15 @@ async fn push(State(app): State<Arc<App>>, request: Request) -> Response {
         Ok(call) => call,
         Err((error, protocol, _)) => return refuse(&app, protocol, &error.into()),
     };
-    let codec = call.codec;
-    let message = match call.unpack(app.settings.limits.max_bytes) {
-        Ok(message) => message,
-        Err(error) => return refuse(&app, call.protocol, &error.into()),
-    };
-    // The message is unpacked, the profiles in it mostly are not.
-    let wire_bytes = message.len();
-    let stored =
-        store_profiles(&app, &call.headers, wire_bytes, move |limits, sink| decode(&message, codec, limits, sink));
+    let call = Arc::new(call);
+    // Unpacked only once there is room for it (R5).
+    let unpacking = Arc::clone(&call);
+    let stored = store_profiles(&app, &call.headers, call.message.len(), move |limits, sink| {
+        let message = unpacking.unpack(limits.max_bytes)?;
+        decode(&message, unpacking.codec, limits, sink)
+    });
     match stored.await {
-        Ok(_) => call.answer(if codec == Codec::Json { b"{}".to_vec() } else { Vec::new() }),
+        Ok(_) => call.answer(if call.codec == Codec::Json { b"{}".to_vec() } else { Vec::new() }),
         Err(refusal) => refuse(&app, call.protocol, &refusal),
     }
 }

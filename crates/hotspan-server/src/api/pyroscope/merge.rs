@@ -112,8 +112,7 @@ pub(super) async fn diff(asked: Asked<DiffRequest>) -> Result<DiffResponse, ApiE
     Ok(DiffResponse { flamegraph: Some(flamegraph) })
 }
 
-/// Two selections laid over each other. Both are pruned alike only after that would be possible, so each is kept
-/// whole up to its own limit.
+/// Two selections laid over each other. Each is pruned to its own limit first.
 pub(super) async fn diff_tree(
     engine: &Engine,
     tenant: &hotspan_model::TenantId,

@@ -26,9 +26,9 @@ pub(super) struct FeatureFlag {
 
 /// What this server can do, by the names that Grafana asks for.
 pub(super) async fn feature_flags(_asked: Asked<EmptyMessage>) -> Result<FeatureFlagsResponse, ApiError> {
-    // `v2StorageLayer` stands for trace selectors, heatmaps and exemplars by span; rules are not evaluated here.
+    // `v2StorageLayer` promises heatmaps and exemplars, which are not answered yet; rules are not evaluated here.
     let flags = [
-        ("v2StorageLayer", true),
+        ("v2StorageLayer", false),
         ("pyroscopeRuler", false),
         ("pyroscopeRulerFunctions", false),
         ("utf8LabelNames", true),
