@@ -90,12 +90,24 @@ pub(crate) fn run(arguments: DemoArguments) -> anyhow::Result<()> {
     if let Some(running) = Control::of_store(&arguments.store).ok().filter(|_| !switches.is_empty()) {
         return switch_running(&running, &switches);
     }
+    if let (false, Address::At(address)) = (switches.is_empty(), &arguments.http) {
+        anyhow::ensure!(
+            !is_taken(address),
+            "no demo runs on the store {}, but something listens on {address}; give the --store of the running demo",
+            arguments.store.display()
+        );
+    }
     let scenario = switches.into_iter().fold(arguments.scenario.clone(), |scenario, (problem, present)| {
         if present { scenario.with(problem) } else { scenario.without(problem) }
     });
     start_logging();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(serve_with_shop(arguments, scenario))
+}
+
+/// Whether somebody answers there.
+fn is_taken(address: &str) -> bool {
+    !address.ends_with(":0") && std::net::TcpStream::connect(address).is_ok()
 }
 
 /// The shop's process: until standard input ends or the server is gone.
@@ -139,11 +151,14 @@ async fn serve_with_shop(arguments: DemoArguments, scenario: Scenario) -> anyhow
     }
     let mut shop = start_shop(page, &store, &scenario, arguments.rate)?;
     introduce(&bound, page, &scenario, arguments.rate);
+    let first_slow = tokio::spawn(point_at_slow_checkout(store.clone(), page));
     let shop_ended = tokio::select! {
         () = stop_signal() => None,
         ended = shop.ended() => Some(ended?),
         result = &mut server => return result?,
     };
+    first_slow.abort();
+    say("\nStopping; the shop sends what it has left.");
     let bytes = stop_both(shop, shop_ended, &stop_server, &store).await;
     server.await??;
     say_goodbye(&store, bytes);
@@ -214,6 +229,24 @@ fn reachable(mut address: SocketAddr) -> SocketAddr {
     address
 }
 
+/// Names a slow request as soon as there is one, for those who like to begin at the end.
+async fn point_at_slow_checkout(store: PathBuf, page: SocketAddr) {
+    for _ in 0..60 {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let store = store.clone();
+        let status = tokio::task::spawn_blocking(move || Control::of_store(&store)?.status()).await;
+        let Ok(Ok(status)) = status else { continue };
+        let slow = status["slow_checkouts"].as_array().into_iter().flatten().find(|slow| {
+            // Old enough for its spans and samples to be in the store.
+            slow["age_ms"].as_u64() >= Some(4_000)
+        });
+        if let Some((trace_id, time)) = slow.and_then(|slow| Some((slow["trace_id"].as_str()?, &slow["duration_ms"]))) {
+            say(&format!("  A checkout that took {time} ms:  http://{page}/#/trace/{trace_id}\n"));
+            return;
+        }
+    }
+}
+
 /// False if the server ended instead of becoming ready.
 async fn wait_until_ready(page: SocketAddr, server: &mut tokio::task::JoinHandle<anyhow::Result<()>>) -> bool {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -259,7 +292,7 @@ fn introduce(bound: &[BoundListener], page: SocketAddr, scenario: &Scenario, rat
 
 fn say_goodbye(store: &Path, bytes: u64) {
     say(&format!(
-        "\nThe store in {} holds {:.1} MB. Remove the folder to begin anew.",
+        "The store in {} holds {:.1} MB. Remove the folder to begin anew.",
         store.display(),
         bytes as f64 / 1e6
     ));
@@ -301,6 +334,6 @@ async fn stop_signal() {
 
 /// Quieter than a server: this one is for people.
 fn start_logging() {
-    let filter = EnvFilter::try_from_env("HOTSPAN_LOG").unwrap_or_else(|_| EnvFilter::new("warn"));
+    let filter = EnvFilter::try_from_env("HOTSPAN_LOG").unwrap_or_else(|_| EnvFilter::new("warn,sqlx=error"));
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).compact().init();
 }

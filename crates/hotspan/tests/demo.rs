@@ -1,6 +1,6 @@
 //! The demo as a newcomer meets it: started by one command, looked at through the public API.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)]
+#![allow(clippy::unwrap_used, clippy::expect_used)] // helpers of tests fail as tests do
 
 mod support;
 
@@ -117,6 +117,11 @@ fn lookup_nanoseconds(demo: &Demo, span_id: &str) -> u64 {
     of_lookup.map(|line| line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap()).sum()
 }
 
+fn profiles_received(demo: &Demo) -> u64 {
+    let status: Value = serde_json::from_slice(&demo.get("/api/v1/status").body).unwrap();
+    status["ingest"]["profiles"].as_u64().unwrap()
+}
+
 /// Tries until there is an answer.
 fn wait_for<T>(what: &str, mut attempt: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + PATIENCE;
@@ -159,8 +164,11 @@ fn the_demo_leads_to_its_problem_and_shows_the_fix() {
         let newer_than = fixed_at.elapsed().checked_sub(settled)?;
         let trace_id = large_checkouts(store.path(), newer_than).pop()?;
         let (_, tax_span) = services_and_tax_span(&demo, &trace_id)?;
-        // Its samples are there when those of a later moment are.
-        std::thread::sleep(settled);
+        // Its samples are there when two more uploads are: without them, nothing would be proved.
+        for _ in 0..2 {
+            let seen = profiles_received(&demo);
+            wait_for("an upload of profiles", || (profiles_received(&demo) > seen).then_some(()));
+        }
         Some(lookup_nanoseconds(&demo, &tax_span))
     });
     assert!(after * 5 < before, "{after} ns after the fix, {before} ns before");

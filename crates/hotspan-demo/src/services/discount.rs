@@ -12,7 +12,7 @@ use crate::telemetry::{Kind, Span};
 
 const DISCOUNTS: Endpoint = Endpoint { service: Service::Discount, method: "POST", route: "/v1/discounts" };
 /// Which items are on offer. Letters of all alphabets make it costly to compile, as such rules are in real shops.
-const OFFER: &str = r"(?i)^(?:BO|FO|EL)-(?:0[0-4]|1[05])\d{3}$|^TO-\d{1,4}5$|^promo[-_ ]\p{L}{2,12}\d*$";
+const OFFER: &str = r"(?i)^(?:BO|FO|EL)-(?:0[0-4]|1[05])\d{3}$|^TO-\d{1,4}5$|^promo[-_ ]\p{L}{2,6}\d*$";
 
 /// The rules, compiled when first needed.
 #[derive(Debug, Default)]
