@@ -57,6 +57,28 @@ pub struct SamplePage {
 }
 
 impl Engine {
+    /// The spans of a trace that have samples between two times.
+    pub async fn profiled_spans(
+        &self,
+        tenant: &TenantId,
+        trace_id: TraceId,
+        (from, until): (i64, i64),
+    ) -> Result<HashSet<SpanId>> {
+        let options = ReadOptions::columns(&["trace_id", "span_id"]);
+        let mut spans = HashSet::new();
+        for segment in self.snapshot().segments(tenant, Table::Samples).iter() {
+            if !segment.overlaps(from, until) {
+                continue;
+            }
+            for batch in self.lake().reader().rows_with_id(segment, IdKind::Trace, &trace_id.0, &options).await? {
+                let ids = arrays::ids(&batch, "span_id")?;
+                let linked = (0..batch.num_rows()).filter(|row| ids.is_valid(*row));
+                spans.extend(linked.map(|row| SpanId(arrays::id_at(ids, row))));
+            }
+        }
+        Ok(spans)
+    }
+
     /// A page of the samples of the spans and traces that a question names, in order of time. Its profile type
     /// may be the default one, which stands for any.
     pub async fn samples(

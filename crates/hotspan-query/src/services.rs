@@ -28,7 +28,7 @@ pub struct RequestStatistics {
 }
 
 impl RequestStatistics {
-    fn add(&mut self, duration: i64, failed: bool, step: usize) {
+    pub(crate) fn add(&mut self, duration: i64, failed: bool, step: usize) {
         self.count += 1;
         self.errors += u64::from(failed);
         self.durations.add(duration.max(0) as f64, true);

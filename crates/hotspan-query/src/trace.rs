@@ -6,8 +6,9 @@ use arrow::array::{Array, AsArray, BooleanArray, Float64Array, Int64Array, Recor
 use arrow::datatypes::{TimestampNanosecondType, UInt32Type};
 use hashbrown::HashSet;
 use hotspan_lake::compaction::attributes::{ColumnType, attribute_field};
+use hotspan_lake::segment::IdRows;
 use hotspan_lake::segment::id_index::IdKind;
-use hotspan_lake::{LakeError, ReadOptions, Snapshot, Table, arrays};
+use hotspan_lake::{LakeError, ReadOptions, Segment, Table, arrays};
 use hotspan_model::{SpanId, SpanKind, StatusCode, TenantId, TraceId, Value, attributes_from_json};
 
 use crate::Engine;
@@ -98,25 +99,70 @@ pub struct StoredTrace {
     pub spans: Vec<StoredSpan>,
 }
 
+/// Spans in a part of a long trace, about.
+const PART_SPANS: usize = 10_000;
+
+/// A trace that is read part by part, so that a long one need not fit into memory.
+#[derive(Debug)]
+pub struct TraceRun {
+    engine: Engine,
+    trace_id: TraceId,
+    segments: std::vec::IntoIter<Arc<Segment>>,
+    rows: Option<IdRows>,
+    /// A span that was sent twice, and came so late that ingest no longer knew it, counts once.
+    seen: HashSet<(SpanId, i8)>,
+}
+
 impl Engine {
     /// The spans of a trace; none if there is no such trace.
     pub async fn trace_by_id(&self, tenant: &TenantId, trace_id: TraceId) -> Result<Option<StoredTrace>> {
-        let snapshot: Arc<Snapshot> = self.snapshot();
+        let mut run = self.start_trace(tenant, trace_id);
         let mut spans = Vec::new();
-        let options = ReadOptions::default();
-        for segment in snapshot.segments(tenant, Table::Spans).iter() {
-            for batch in self.lake().reader().rows_with_id(segment, IdKind::Trace, &trace_id.0, &options).await? {
-                read_spans(&batch, &mut spans)?;
-            }
-        }
-        if spans.is_empty() {
-            return Ok(None);
+        while let Some(part) = run.next_part().await? {
+            spans.extend(part);
         }
         spans.sort_by_key(|span| (span.start, span.span_id));
-        // A span that was sent twice, and came so late that ingest no longer knew it, counts once.
-        let mut seen = HashSet::new();
-        spans.retain(|span| seen.insert((span.span_id, span.kind as i8)));
-        Ok(Some(StoredTrace { spans }))
+        Ok((!spans.is_empty()).then_some(StoredTrace { spans }))
+    }
+
+    /// Starts to read a trace part by part.
+    pub fn start_trace(&self, tenant: &TenantId, trace_id: TraceId) -> TraceRun {
+        let segments = self.snapshot().segments(tenant, Table::Spans).to_vec();
+        TraceRun { engine: self.clone(), trace_id, segments: segments.into_iter(), rows: None, seen: HashSet::new() }
+    }
+}
+
+impl TraceRun {
+    /// More spans, by start inside the part; none when all have been given. Short traces come in one part.
+    pub async fn next_part(&mut self) -> Result<Option<Vec<StoredSpan>>> {
+        let mut spans = Vec::new();
+        let reader = self.engine.lake().reader();
+        while spans.len() < PART_SPANS {
+            let rows = match &mut self.rows {
+                Some(rows) => rows,
+                None => {
+                    let Some(segment) = self.segments.next() else { break };
+                    let options = ReadOptions::default();
+                    self.rows.insert(reader.id_rows(&segment, IdKind::Trace, &self.trace_id.0, &options))
+                }
+            };
+            match rows.next_part(reader).await? {
+                None => self.rows = None,
+                Some(batches) => {
+                    let known = spans.len();
+                    for batch in batches {
+                        read_spans(&batch, &mut spans)?;
+                    }
+                    let mut at = 0;
+                    spans.retain(|span| {
+                        at += 1;
+                        at <= known || self.seen.insert((span.span_id, span.kind as i8))
+                    });
+                }
+            }
+        }
+        spans.sort_by_key(|span| (span.start, span.span_id));
+        Ok((!spans.is_empty()).then_some(spans))
     }
 }
 

@@ -8,6 +8,7 @@ use hotspan_lake::compaction::{CompactionCounters, Compactor};
 use hotspan_lake::retention::{Retention, RetentionCounters};
 use hotspan_lake::{Ingest, Lake};
 use hotspan_query::Engine;
+use hotspan_query::span_metrics::SpanMetrics;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -34,6 +35,7 @@ pub(crate) struct Core {
     pub(crate) ingest: Ingest,
     pub(crate) compaction: Arc<CompactionCounters>,
     pub(crate) retention: Arc<RetentionCounters>,
+    pub(crate) span_metrics: Arc<SpanMetrics>,
 }
 
 #[derive(Debug)]
@@ -86,15 +88,21 @@ impl App {
         let keeper = Retention::new(Arc::clone(&lake), self.settings.retention.clone());
         let retention = Arc::clone(keeper.counters());
         let stop = CancellationToken::new();
+        let span_metrics = Arc::new(SpanMetrics::default());
+        let following = Arc::clone(&span_metrics).follow(Arc::clone(&lake), stop.clone().cancelled_owned());
         let background = Background {
-            tasks: vec![tokio::spawn(compactor.run(stop.clone())), tokio::spawn(keeper.run(stop.clone()))],
+            tasks: vec![
+                tokio::spawn(compactor.run(stop.clone())),
+                tokio::spawn(keeper.run(stop.clone())),
+                tokio::spawn(following),
+            ],
             stop,
             lake: Arc::clone(&lake),
         };
         *self.background.lock().unwrap_or_else(PoisonError::into_inner) = Some(background);
         let engine = Engine::new(lake);
         // Opened once, by `serve`.
-        let _ = self.core.set(Core { engine, ingest, compaction, retention });
+        let _ = self.core.set(Core { engine, ingest, compaction, retention, span_metrics });
         Ok(())
     }
 

@@ -1,6 +1,6 @@
-//! Unary calls in the protocols that clients of one method use: gRPC, gRPC-Web, Connect and plain HTTP.
+//! Calls in the protocols that clients of one method use: gRPC, gRPC-Web, Connect and plain HTTP.
 //!
-//! All carry one message in and one out; they differ in framing and in how an error is told. A method is
+//! All carry one message in, and one out or, with gRPC, a stream of them; they differ in framing and in how an error is told. A method is
 //! written once, as bytes in and bytes out, and answers in the protocol it was asked in. A library for gRPC
 //! alone would leave the others to be written again, and would unpack a message before there is room for it.
 
@@ -9,7 +9,7 @@ use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
 use base64::Engine as _;
 use bytes::{BufMut, Bytes, BytesMut};
-use futures::stream;
+use futures::{Stream, StreamExt, stream};
 use hotspan_formats::{DecompressError, Encoding, decompress};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited, StreamBody};
@@ -106,6 +106,21 @@ impl Code {
         }
     }
 
+    /// The code that says the same as an HTTP status.
+    pub(crate) fn of_status(status: StatusCode) -> Self {
+        match status {
+            StatusCode::UNAUTHORIZED => Self::Unauthenticated,
+            StatusCode::NOT_FOUND => Self::NotFound,
+            StatusCode::NOT_IMPLEMENTED => Self::Unimplemented,
+            StatusCode::SERVICE_UNAVAILABLE => Self::Unavailable,
+            StatusCode::TOO_MANY_REQUESTS | StatusCode::PAYLOAD_TOO_LARGE | StatusCode::UNPROCESSABLE_ENTITY => {
+                Self::ResourceExhausted
+            }
+            status if status.is_client_error() => Self::InvalidArgument,
+            _ => Self::Internal,
+        }
+    }
+
     /// The HTTP status of a bare answer.
     pub(crate) fn http_status(self) -> StatusCode {
         match self {
@@ -179,6 +194,34 @@ impl Call {
         }
     }
 
+    /// The answer to a call whose messages come one after another. The stream is only polled while the client reads,
+    /// and is dropped when it leaves.
+    pub(crate) fn stream<S>(&self, messages: S) -> Response
+    where
+        S: Stream<Item = Result<Vec<u8>, (Code, String)>> + Send + 'static,
+    {
+        if self.protocol == Protocol::Unary {
+            let message = "this method streams its answer; call it with gRPC or gRPC-Web";
+            return rpc_error(self.protocol, Code::Unimplemented, StatusCode::NOT_IMPLEMENTED, message);
+        }
+        let protocol = self.protocol;
+        let frames = stream::unfold(Some(messages.boxed()), move |state| async move {
+            let mut messages = state?;
+            let (end, rest) = match messages.next().await {
+                Some(Ok(message)) => return Some((wire_frame(protocol, 0, &message), Some(messages))),
+                Some(Err((code, text))) => (trailers(Some((code, &text, None))), None),
+                None => (trailers(None), None),
+            };
+            let frame = match protocol {
+                Protocol::Grpc => Frame::trailers(end),
+                _ => wire_frame(protocol, TRAILER_FLAG, trailer_lines(&end).as_bytes()),
+            };
+            Some((frame, rest))
+        });
+        let body = Body::new(StreamBody::new(frames.map(Ok::<_, std::convert::Infallible>)));
+        ([(header::CONTENT_TYPE, HeaderValue::from_static(framed_content_type(protocol)))], body).into_response()
+    }
+
     /// Connect clients ask with `application/proto` and want it back.
     fn unary_content_type(&self) -> &'static str {
         if self.content_type.starts_with("application/proto") && self.codec == Codec::Protobuf {
@@ -203,11 +246,11 @@ pub(crate) fn rpc_error(protocol: Protocol, code: Code, status: StatusCode, mess
     (status, [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], body).into_response()
 }
 
-fn framed_response(
-    protocol: Protocol,
-    message: Option<Vec<u8>>,
-    error: Option<(Code, &str, Option<&[u8]>)>,
-) -> Response {
+/// Marks the frame of gRPC-Web that holds trailers.
+const TRAILER_FLAG: u8 = 0x80;
+
+/// How a framed call ended.
+fn trailers(error: Option<(Code, &str, Option<&[u8]>)>) -> HeaderMap {
     let mut trailers = HeaderMap::new();
     match error {
         None => {
@@ -226,28 +269,53 @@ fn framed_response(
             }
         }
     }
+    trailers
+}
+
+fn trailer_lines(trailers: &HeaderMap) -> String {
+    let line = |(name, value): (&header::HeaderName, &HeaderValue)| {
+        format!("{name}: {}\r\n", value.to_str().unwrap_or_default())
+    };
+    trailers.iter().map(line).collect()
+}
+
+fn framed_content_type(protocol: Protocol) -> &'static str {
+    match protocol {
+        Protocol::GrpcWeb { text: true } => "application/grpc-web-text+proto",
+        Protocol::GrpcWeb { text: false } => "application/grpc-web+proto",
+        Protocol::Grpc | Protocol::Unary => "application/grpc",
+    }
+}
+
+/// A frame as a protocol sends it: texts may be joined from pieces of base64.
+fn wire_frame(protocol: Protocol, flags: u8, message: &[u8]) -> Frame<Bytes> {
+    let framed = frame(flags, message);
+    Frame::data(match protocol {
+        Protocol::GrpcWeb { text: true } => Bytes::from(base64::engine::general_purpose::STANDARD.encode(&framed)),
+        _ => framed,
+    })
+}
+
+fn framed_response(
+    protocol: Protocol,
+    message: Option<Vec<u8>>,
+    error: Option<(Code, &str, Option<&[u8]>)>,
+) -> Response {
+    let trailers = trailers(error);
+    let content_type = HeaderValue::from_static(framed_content_type(protocol));
     let data = message.map(|message| frame(0, &message));
     match protocol {
         Protocol::Grpc => {
             let frames = data.into_iter().map(Frame::data).chain(std::iter::once(Frame::trailers(trailers)));
             let frames = stream::iter(frames.map(Ok::<_, std::convert::Infallible>));
-            let content_type = HeaderValue::from_static("application/grpc");
             ([(header::CONTENT_TYPE, content_type)], Body::new(StreamBody::new(frames))).into_response()
         }
         Protocol::GrpcWeb { text } => {
-            let mut lines = String::new();
-            for (name, value) in &trailers {
-                lines.push_str(&format!("{name}: {}\r\n", value.to_str().unwrap_or_default()));
-            }
             let mut body = BytesMut::from(data.unwrap_or_default().as_ref());
-            body.put(frame(0x80, lines.as_bytes()));
-            let (content_type, body) = if text {
-                let encoded = base64::engine::general_purpose::STANDARD.encode(&body);
-                ("application/grpc-web-text+proto", Bytes::from(encoded))
-            } else {
-                ("application/grpc-web+proto", body.freeze())
-            };
-            ([(header::CONTENT_TYPE, HeaderValue::from_static(content_type))], body).into_response()
+            body.put(frame(TRAILER_FLAG, trailer_lines(&trailers).as_bytes()));
+            let body =
+                if text { Bytes::from(base64::engine::general_purpose::STANDARD.encode(&body)) } else { body.freeze() };
+            ([(header::CONTENT_TYPE, content_type)], body).into_response()
         }
         Protocol::Unary => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
     }

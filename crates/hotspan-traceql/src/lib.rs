@@ -83,7 +83,7 @@ pub use error::{SourceRange, TraceqlError};
 pub use eval::{ROOT_NOT_YET_RECEIVED, Spanset, TraceFacts, TraceShape, TraceView};
 pub use metrics::{
     Exemplar, LogHistogram, MAX_INTERVALS, Metrics, MetricsError, MetricsLimits, MetricsState, Point, Series, TimeGrid,
-    default_step,
+    adjusted_count, default_step,
 };
 pub use plan::{
     Exemplars, FieldId, FieldTable, Hints, Needs, Prefilter, Sampling, SpanCondition, SpanPredicate, SpanTest,

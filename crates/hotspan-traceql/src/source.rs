@@ -30,6 +30,11 @@ pub trait SpanSource {
     /// The trace a span belongs to.
     fn trace_id(&self, span: usize) -> TraceId;
 
+    /// How many spans a span stands for, where its trace state says so; only `with(extrapolate=true)` asks.
+    fn adjusted_count(&self, _span: usize) -> f64 {
+        1.0
+    }
+
     /// Calls `visit` for every attribute of a span and its resource that has a single value; only `compare()` asks.
     fn for_each_attribute(&self, span: usize, visit: &mut dyn FnMut(Scope, &str, FieldValue<'_>));
 }

@@ -16,7 +16,7 @@ use arc_swap::ArcSwap;
 use hotspan_model::TenantId;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteRow, SqliteSynchronous};
 use sqlx::{Row, SqlitePool};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, broadcast};
 
 pub use snapshot::Snapshot;
 pub(crate) use store_lock::StoreLock;
@@ -32,7 +32,11 @@ pub struct Catalog {
     current: ArcSwap<Snapshot>,
     /// Held from the start of a transaction until the snapshot shows it, so that snapshots change in order.
     commit_order: Mutex<()>,
+    commits: broadcast::Sender<Arc<[Arc<Segment>]>>,
 }
+
+/// Commits that a slow follower may be behind.
+const FOLLOWED_COMMITS: usize = 64;
 
 /// An object that no live segment needs any more.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,12 +58,18 @@ impl Catalog {
         let pool = SqlitePoolOptions::new().max_connections(2).connect_with(options).await?;
         schema::migrate(&pool).await?;
         let snapshot = load_snapshot(&pool).await?;
-        Ok(Self { pool, current: ArcSwap::from_pointee(snapshot), commit_order: Mutex::new(()) })
+        let commits = broadcast::Sender::new(FOLLOWED_COMMITS);
+        Ok(Self { pool, current: ArcSwap::from_pointee(snapshot), commit_order: Mutex::new(()), commits })
     }
 
     /// What is committed now.
     pub fn snapshot(&self) -> Arc<Snapshot> {
         self.current.load_full()
+    }
+
+    /// The segments of every commit from now on.
+    pub fn subscribe(&self) -> broadcast::Receiver<Arc<[Arc<Segment>]>> {
+        self.commits.subscribe()
     }
 
     /// Adds segments and takes others away, all in one transaction.
@@ -98,6 +108,8 @@ impl Catalog {
         transaction.commit().await?;
         let next = Arc::new(self.current.load().with_commit(version, &segments, removed));
         self.current.store(Arc::clone(&next));
+        // Without followers there is nobody to tell.
+        let _ = self.commits.send(segments.into());
         Ok(next)
     }
 

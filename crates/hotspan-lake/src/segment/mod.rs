@@ -14,6 +14,7 @@ use std::ops::Range;
 use arrow::array::RecordBatch;
 use hotspan_model::TenantId;
 
+pub use lookup::IdRows;
 pub use reader::{ReadOptions, RowRanges, SegmentReader};
 
 use crate::table::{DAY, HOUR, Table, WINDOW_15S};

@@ -10,7 +10,7 @@ use hotspan_lake::arrays::{self, Texts};
 use hotspan_lake::compaction::attributes::ATTRIBUTE_PREFIX;
 use hotspan_model::{SpanId, SpanKind, StatusCode, TraceId, Value as AttributeValue, attributes_from_json};
 use hotspan_traceql::ast::{Field, Intrinsic, Scope};
-use hotspan_traceql::{FieldId, FieldTable, FieldValue, SpanSource, TraceSource, Value};
+use hotspan_traceql::{FieldId, FieldTable, FieldValue, Program, SpanSource, TraceSource, Value, adjusted_count};
 
 use super::gather::holds_attribute;
 use crate::error::Result;
@@ -51,6 +51,15 @@ pub(super) fn columns_of(fields: &FieldTable) -> Vec<String> {
     columns
 }
 
+/// The columns that a program needs: those of its fields, and what its hints ask for.
+pub(super) fn columns_for(program: &Program) -> Vec<String> {
+    let mut columns = columns_of(program.fields());
+    if program.hints().extrapolate {
+        columns.push("trace_state".to_owned());
+    }
+    columns
+}
+
 /// A batch of spans that answers the fields of a query.
 #[derive(Debug)]
 pub(crate) struct BoundSpans {
@@ -63,6 +72,7 @@ pub(crate) struct BoundSpans {
     statuses: Int8Array,
     services: TextValues,
     names: TextValues,
+    trace_states: TextValues,
     bindings: Vec<Binding>,
     /// The rows to show, in order; all rows if none.
     rows: Option<Vec<u32>>,
@@ -214,6 +224,7 @@ impl BoundSpans {
             statuses: arrays::int8s(&batch, "status")?.clone(),
             services: TextValues::of(&batch, "service"),
             names: TextValues::of(&batch, "name"),
+            trace_states: TextValues::of(&batch, "trace_state"),
             batch,
             bindings,
             rows: None,
@@ -311,6 +322,10 @@ impl SpanSource for BoundSpans {
 
     fn trace_id(&self, span: usize) -> TraceId {
         TraceId(arrays::id_at(&self.trace_ids, self.row(span)))
+    }
+
+    fn adjusted_count(&self, span: usize) -> f64 {
+        adjusted_count(self.trace_states.get(self.row(span)))
     }
 
     fn for_each_attribute(&self, span: usize, visit: &mut dyn FnMut(Scope, &str, FieldValue<'_>)) {

@@ -69,10 +69,20 @@ pub(crate) async fn gather(
     slice: Slice,
     fields: &FieldTable,
 ) -> Result<Option<GatheredTraces>> {
-    let columns = columns_of(fields);
+    gather_columns(lake, segments, slice, fields, &columns_of(fields)).await
+}
+
+/// The same, with columns that the fields do not ask for.
+pub(super) async fn gather_columns(
+    lake: &Lake,
+    segments: &[Arc<Segment>],
+    slice: Slice,
+    fields: &FieldTable,
+    columns: &[String],
+) -> Result<Option<GatheredTraces>> {
     let mut batches = Vec::new();
     for segment in segments {
-        let options = ReadOptions::columns(&columns)
+        let options = ReadOptions::columns(columns)
             .between_ids("trace_id", slice.least(), slice.greatest())
             .matching(&["trace_id"], move |batch| in_slice(batch, slice));
         let mut stream = lake.reader().stream(segment, options).await?;

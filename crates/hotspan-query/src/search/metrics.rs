@@ -1,12 +1,16 @@
 //! TraceQL metrics: series over time, from single spans or from whole traces.
 
-use futures::TryStreamExt;
-use hotspan_lake::ReadOptions;
-use hotspan_model::TenantId;
-use hotspan_traceql::{MetricsError, MetricsLimits, Program, Series, TimeGrid, TraceView};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use super::binding::{BoundSpans, columns_of};
-use super::gather::{gather, slices};
+use futures::TryStreamExt;
+use hotspan_lake::{ReadOptions, Segment};
+use hotspan_model::TenantId;
+use hotspan_traceql::{MetricsError, MetricsLimits, MetricsState, Program, Series, TimeGrid, TraceView};
+
+use super::Inspected;
+use super::binding::{BoundSpans, columns_for};
+use super::gather::{Slice, gather_columns, slices};
 use super::run::{overlapping, reach_back, reach_on};
 use crate::Engine;
 use crate::error::{QueryError, Result};
@@ -14,58 +18,153 @@ use crate::error::{QueryError, Result};
 /// Series, and what was looked at.
 #[derive(Debug, Clone, Default)]
 pub struct MetricsAnswer {
-    /// The series.
+    /// The series, as far as the work has come.
     pub series: Vec<Series>,
-    /// Spans that were evaluated.
-    pub inspected_spans: u64,
-    /// Bytes of the segments that were opened.
-    pub inspected_bytes: u64,
+    /// What was looked at so far.
+    pub inspected: Inspected,
+    /// What had to be left out (R4).
+    pub notes: Vec<String>,
 }
 
+/// A metrics query under way. Dropping it ends it.
+#[derive(Debug)]
+pub struct MetricsRun {
+    engine: Engine,
+    program: Arc<Program>,
+    range: (i64, i64),
+    segments: Vec<Arc<Segment>>,
+    /// None where single spans will do, and each segment is read by itself.
+    slices: Option<Vec<Slice>>,
+    next: usize,
+    state: Option<MetricsState>,
+    inspected: Inspected,
+}
+
+/// How long a partial result is waited for, after the first.
+const PART_INTERVAL: Duration = Duration::from_millis(300);
+
 impl Engine {
-    /// The series of a metrics query over the times `from..until` on a grid.
-    pub async fn metrics(
+    /// Starts a metrics query that gives its series as far as they are known, again and again.
+    pub fn start_metrics(
         &self,
         tenant: &TenantId,
-        program: &Program,
+        program: &Arc<Program>,
         grid: TimeGrid,
-        from: i64,
-        until: i64,
-    ) -> Result<MetricsAnswer> {
+        (from, until): (i64, i64),
+        limits: MetricsLimits,
+    ) -> Result<MetricsRun> {
         let metrics = program.metrics().ok_or_else(|| {
             QueryError::Invalid("this is a search; a metrics query ends in rate() or the like".to_owned())
         })?;
         let snapshot = self.snapshot();
-        let limit = |error: MetricsError| QueryError::Limit(error.to_string());
-        let mut state = metrics.start(grid, MetricsLimits::default());
-        let mut answer = MetricsAnswer::default();
-        if program.needs().whole_trace {
+        let (segments, slices) = if program.needs().whole_trace {
             let segments = overlapping(&snapshot, tenant, reach_back(from), reach_on(until));
-            answer.inspected_bytes = segments.iter().map(|segment| segment.bytes()).sum();
-            for slice in slices(&segments) {
-                let Some(mut gathered) = gather(self.lake(), &segments, slice, program.fields()).await? else {
-                    continue;
-                };
-                for rows in std::mem::take(&mut gathered.traces) {
-                    gathered.spans.show(rows);
-                    answer.inspected_spans += gathered.spans.len() as u64;
-                    metrics.observe_trace(&mut state, &program.view(&gathered.spans)).map_err(limit)?;
+            let slices = slices(&segments);
+            (segments, Some(slices))
+        } else {
+            (overlapping(&snapshot, tenant, from, until), None)
+        };
+        let steps = slices.as_ref().map_or(segments.len(), Vec::len) as u32;
+        Ok(MetricsRun {
+            engine: self.clone(),
+            program: Arc::clone(program),
+            range: (from, until),
+            segments,
+            slices,
+            next: 0,
+            state: Some(metrics.start(grid, limits)),
+            inspected: Inspected { steps, ..Inspected::default() },
+        })
+    }
+}
+
+impl MetricsRun {
+    /// The series as far as they are known; none when all has been given.
+    pub async fn next_part(&mut self) -> Result<Option<MetricsAnswer>> {
+        if self.state.is_none() {
+            return Ok(None);
+        }
+        let is_first = self.next == 0;
+        let started = Instant::now();
+        while self.step().await? {
+            if is_first || started.elapsed() > PART_INTERVAL {
+                let so_far = self.state.clone();
+                return Ok(Some(self.answer_of(so_far)));
+            }
+        }
+        Ok(Some(self.finish()))
+    }
+
+    /// The series when all is done, without parts before.
+    pub async fn into_answer(mut self) -> Result<MetricsAnswer> {
+        while self.step().await? {}
+        Ok(self.finish())
+    }
+
+    fn finish(&mut self) -> MetricsAnswer {
+        let state = self.state.take();
+        self.answer_of(state)
+    }
+
+    fn answer_of(&self, state: Option<MetricsState>) -> MetricsAnswer {
+        let (Some(state), Some(metrics)) = (state, self.program.metrics()) else { return MetricsAnswer::default() };
+        let notes = state.notes();
+        MetricsAnswer { series: metrics.finish(state), inspected: self.inspected, notes }
+    }
+
+    /// Folds the next piece in. Says whether there are more.
+    async fn step(&mut self) -> Result<bool> {
+        let at = self.next;
+        self.next += 1;
+        match &self.slices {
+            Some(slices) => {
+                if let Some(slice) = slices.get(at) {
+                    self.fold_slice(*slice).await?;
                 }
             }
-        } else {
-            let columns = columns_of(program.fields());
-            for segment in overlapping(&snapshot, tenant, from, until) {
-                answer.inspected_bytes += segment.bytes();
-                let options = ReadOptions::columns(&columns).within("start_time", from, until);
-                let mut stream = self.lake().reader().stream(&segment, options).await?;
-                while let Some(batch) = stream.try_next().await? {
-                    let spans = BoundSpans::bind(batch, program.fields())?;
-                    answer.inspected_spans += spans.len() as u64;
-                    metrics.observe_batch(&mut state, &TraceView::of_batch(&spans), 0..spans.len()).map_err(limit)?;
+            None => {
+                if let Some(segment) = self.segments.get(at).cloned() {
+                    self.fold_segment(&segment).await?;
                 }
             }
         }
-        answer.series = metrics.finish(state);
-        Ok(answer)
+        self.inspected.steps_done = self.inspected.steps.min(self.next as u32);
+        Ok(self.next < self.inspected.steps as usize)
     }
+
+    async fn fold_slice(&mut self, slice: Slice) -> Result<()> {
+        let (Some(metrics), Some(state)) = (self.program.metrics(), &mut self.state) else { return Ok(()) };
+        let (fields, columns) = (self.program.fields(), columns_for(&self.program));
+        let gathered = gather_columns(self.engine.lake(), &self.segments, slice, fields, &columns).await?;
+        let Some(mut gathered) = gathered else { return Ok(()) };
+        for rows in std::mem::take(&mut gathered.traces) {
+            gathered.spans.show(rows);
+            self.inspected.traces += 1;
+            self.inspected.spans += gathered.spans.len() as u64;
+            metrics.observe_trace(state, &self.program.view(&gathered.spans)).map_err(limit_of)?;
+        }
+        self.inspected.bytes = self.segments.iter().map(|segment| segment.bytes()).sum();
+        tokio::task::yield_now().await;
+        Ok(())
+    }
+
+    async fn fold_segment(&mut self, segment: &Arc<Segment>) -> Result<()> {
+        let (Some(metrics), Some(state)) = (self.program.metrics(), &mut self.state) else { return Ok(()) };
+        self.inspected.bytes += segment.bytes();
+        let columns = columns_for(&self.program);
+        let options = ReadOptions::columns(&columns).within("start_time", self.range.0, self.range.1);
+        let mut stream = self.engine.lake().reader().stream(segment, options).await?;
+        while let Some(batch) = stream.try_next().await? {
+            let spans = BoundSpans::bind(batch, self.program.fields())?;
+            self.inspected.spans += spans.len() as u64;
+            metrics.observe_batch(state, &TraceView::of_batch(&spans), 0..spans.len()).map_err(limit_of)?;
+            // Whoever asked may have left meanwhile.
+            tokio::task::yield_now().await;
+        }
+        Ok(())
+    }
+}
+
+fn limit_of(error: MetricsError) -> QueryError {
+    QueryError::Limit(error.to_string())
 }

@@ -2,13 +2,20 @@
 //! traces, and the evaluator of `hotspan-traceql` does the rest.
 
 mod binding;
+mod found;
 mod gather;
+mod latest;
+mod longest;
 mod metrics;
+mod order;
 mod run;
 mod tags;
+mod whole;
 
+pub use found::{FoundSpan, FoundSpanset, FoundTrace};
 pub(crate) use gather::{gather, slices};
-pub use metrics::MetricsAnswer;
-pub use run::{FoundSpan, FoundSpanset, FoundTrace, SearchAnswer, SearchQuery};
+pub use metrics::{MetricsAnswer, MetricsRun};
+pub use order::{Rank, SearchOrder};
+pub use run::{Inspected, SearchAnswer, SearchQuery, SearchRun};
 pub(crate) use run::{overlapping, reach_back, reach_on};
-pub use tags::{TagScopes, TagValue};
+pub use tags::{TagNamesRun, TagQuery, TagScopes, TagValue, TagValuesRun};

@@ -1,13 +1,16 @@
-//! Names and values of attributes, for completion.
+//! Names and values of attributes, for completion. The latest spans are asked first, and what is new is given at once.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use arrow::array::{Array, AsArray};
+use arrow::array::{Array, AsArray, BooleanArray, RecordBatch, StringArray};
+use arrow::compute::filter_record_batch;
 use futures::TryStreamExt;
+use hashbrown::HashSet;
 use hotspan_lake::compaction::attributes::ATTRIBUTE_PREFIX;
-use hotspan_lake::{ReadOptions, arrays};
+use hotspan_lake::{LakeError, ReadOptions, Segment, arrays};
 use hotspan_model::{TenantId, attributes_from_json};
-use hotspan_traceql::{Program, Search, SpanSource, TraceView, Value};
+use hotspan_traceql::{FieldTable, FieldValue, Program, SpanCondition, SpanSource, Value};
 
 use super::binding::{BoundSpans, columns_of};
 use super::run::overlapping;
@@ -26,116 +29,226 @@ pub struct TagValue {
     pub text: String,
 }
 
+/// Which spans to look at.
+#[derive(Debug, Clone)]
+pub struct TagQuery {
+    /// Start of the time, in nanoseconds since 1970.
+    pub from: i64,
+    /// End of the time, not included.
+    pub until: i64,
+    /// Only spans that pass.
+    pub filter: Option<(FieldTable, SpanCondition)>,
+    /// Most names of a scope, or values.
+    pub limit: usize,
+    /// How many of the latest spans to look at, at least; none looks at all.
+    pub enough_spans: Option<u64>,
+}
+
+/// The segments that a question about tags still has to read, the latest first.
+#[derive(Debug)]
+struct Remaining {
+    engine: Engine,
+    query: TagQuery,
+    segments: std::vec::IntoIter<Arc<Segment>>,
+    seen_spans: u64,
+    inspected_bytes: u64,
+}
+
+impl Remaining {
+    fn new(engine: &Engine, tenant: &TenantId, query: TagQuery) -> Self {
+        let mut segments = overlapping(&engine.snapshot(), tenant, query.from, query.until);
+        segments.sort_by_key(|segment| std::cmp::Reverse(segment.max_time));
+        Self { engine: engine.clone(), query, segments: segments.into_iter(), seen_spans: 0, inspected_bytes: 0 }
+    }
+
+    fn next(&mut self) -> Option<Arc<Segment>> {
+        if self.query.enough_spans.is_some_and(|enough| self.seen_spans >= enough) {
+            return None;
+        }
+        let segment = self.segments.next()?;
+        self.seen_spans += segment.rows;
+        self.inspected_bytes += segment.bytes();
+        Some(segment)
+    }
+
+    fn options(&self, mut columns: Vec<String>) -> ReadOptions {
+        if let Some((fields, _)) = &self.query.filter {
+            columns.extend(columns_of(fields));
+        }
+        ReadOptions::columns(&columns).within("start_time", self.query.from, self.query.until)
+    }
+
+    /// The rows of a batch that pass the filter.
+    fn passing(&self, batch: RecordBatch) -> Result<RecordBatch> {
+        let Some((fields, condition)) = &self.query.filter else { return Ok(batch) };
+        let spans = BoundSpans::bind(batch.clone(), fields)?;
+        let passes: BooleanArray = (0..spans.len()).map(|span| Some(condition.holds(&spans, span))).collect();
+        Ok(filter_record_batch(&batch, &passes).map_err(LakeError::from)?)
+    }
+}
+
+/// A question for attribute names under way.
+#[derive(Debug)]
+pub struct TagNamesRun {
+    remaining: Remaining,
+    known: TagScopes,
+}
+
+/// A question for the values of one attribute under way.
+#[derive(Debug)]
+pub struct TagValuesRun {
+    remaining: Remaining,
+    program: Arc<Program>,
+    known: BTreeSet<TagValue>,
+}
+
 impl Engine {
-    /// The names of attributes that spans of a time have.
-    pub async fn tag_names(&self, tenant: &TenantId, from: i64, until: i64) -> Result<TagScopes> {
-        let mut scopes = TagScopes::new();
+    /// Starts to look for the names of attributes.
+    pub fn start_tag_names(&self, tenant: &TenantId, query: TagQuery) -> TagNamesRun {
+        TagNamesRun { remaining: Remaining::new(self, tenant, query), known: TagScopes::new() }
+    }
+
+    /// Starts to look for the values of the one field that `program` selects.
+    pub fn start_tag_values(&self, tenant: &TenantId, program: &Arc<Program>, query: TagQuery) -> TagValuesRun {
+        TagValuesRun {
+            remaining: Remaining::new(self, tenant, query),
+            program: Arc::clone(program),
+            known: BTreeSet::new(),
+        }
+    }
+}
+
+impl TagNamesRun {
+    /// Names that were not given before; none when all have been given.
+    pub async fn next_part(&mut self) -> Result<Option<TagScopes>> {
+        let Some(segment) = self.remaining.next() else { return Ok(None) };
+        let mut fresh = TagScopes::new();
         let columns = ["attributes", "attributes_json", "resource", "scope", "events", "links"];
-        for segment in overlapping(&self.snapshot(), tenant, from, until) {
-            let options =
-                ReadOptions::columns(&columns).with_prefix(ATTRIBUTE_PREFIX).within("start_time", from, until);
-            let mut stream = self.lake().reader().stream(&segment, options).await?;
-            while let Some(batch) = stream.try_next().await? {
-                for (field, column) in batch.schema_ref().fields().iter().zip(batch.columns()) {
-                    if let Some(key) = field.name().strip_prefix(ATTRIBUTE_PREFIX)
-                        && column.null_count() < column.len()
-                    {
-                        add(&mut scopes, "span", key);
-                    }
-                }
-                for column in ["attributes", "attributes_json"] {
-                    let keys = arrays::maps(&batch, column)?.keys().as_string::<i32>();
-                    for key in keys.iter().flatten() {
-                        add(&mut scopes, "span", key);
-                    }
-                }
-                for (column, scope) in [("resource", "resource"), ("scope", "instrumentation")] {
-                    if let arrays::Texts::Coded(_, distinct) = arrays::texts(&batch, column)? {
-                        for text in distinct.iter().flatten() {
-                            let json: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
-                            for attribute in attributes_from_json(&json["attributes"].to_string()) {
-                                add(&mut scopes, scope, &attribute.key);
-                            }
-                        }
-                    }
-                }
-                for (column, scope, at) in [("events", "event", 2), ("links", "link", 3)] {
-                    let elements = arrays::lists(&batch, column)?.values().as_struct().column(at).clone();
-                    for text in elements.as_string::<i32>().iter().flatten() {
-                        for attribute in attributes_from_json(text) {
-                            add(&mut scopes, scope, &attribute.key);
-                        }
-                    }
+        let columns = columns.iter().map(|name| (*name).to_owned()).collect();
+        let options = self.remaining.options(columns).with_prefix(ATTRIBUTE_PREFIX);
+        let mut stream = self.remaining.engine.lake().reader().stream(&segment, options).await?;
+        while let Some(batch) = stream.try_next().await? {
+            let batch = self.remaining.passing(batch)?;
+            self.read_names(&batch, &mut fresh)?;
+            tokio::task::yield_now().await;
+        }
+        Ok(Some(fresh))
+    }
+
+    /// Bytes of the segments that were opened.
+    pub fn inspected_bytes(&self) -> u64 {
+        self.remaining.inspected_bytes
+    }
+
+    fn read_names(&mut self, batch: &RecordBatch, fresh: &mut TagScopes) -> Result<()> {
+        for (field, column) in batch.schema_ref().fields().iter().zip(batch.columns()) {
+            if let Some(key) = field.name().strip_prefix(ATTRIBUTE_PREFIX)
+                && column.null_count() < column.len()
+            {
+                self.add("span", key, fresh);
+            }
+        }
+        for column in ["attributes", "attributes_json"] {
+            let map = arrays::maps(batch, column)?;
+            let keys = map.keys().as_string::<i32>();
+            // A filtered map may keep entries of rows that are gone.
+            let (first, last) = (map.value_offsets().first(), map.value_offsets().last());
+            for entry in first.map_or(0, |at| *at as usize)..last.map_or(0, |at| *at as usize) {
+                self.add("span", keys.value(entry), fresh);
+            }
+        }
+        for (column, scope) in [("resource", "resource"), ("scope", "instrumentation")] {
+            for text in texts_in_use(batch, column)? {
+                let json: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
+                for attribute in attributes_from_json(&json["attributes"].to_string()) {
+                    self.add(scope, &attribute.key, fresh);
                 }
             }
         }
-        Ok(scopes)
-    }
-
-    /// The values that `program`, a query with one selected field, shows for its matching spans.
-    pub async fn tag_values(
-        &self,
-        tenant: &TenantId,
-        program: &Program,
-        from: i64,
-        until: i64,
-        limit: usize,
-    ) -> Result<BTreeSet<TagValue>> {
-        let mut values = BTreeSet::new();
-        let (Some(search), columns) = (program.search(), columns_of(program.fields())) else { return Ok(values) };
-        let Some((field, _)) = program.fields().iter().last() else { return Ok(values) };
-        for segment in overlapping(&self.snapshot(), tenant, from, until) {
-            let options = ReadOptions::columns(&columns).within("start_time", from, until);
-            let mut stream = self.lake().reader().stream(&segment, options).await?;
-            while let Some(batch) = stream.try_next().await? {
-                let spans = BoundSpans::bind(batch, program.fields())?;
-                for span in matching(search, &spans) {
-                    add_values(&spans, span as usize, field, &mut values);
-                    if values.len() >= limit {
-                        return Ok(values);
-                    }
+        for (column, scope, at) in [("events", "event", 2), ("links", "link", 3)] {
+            let elements = arrays::lists(batch, column)?.values().as_struct().column(at).clone();
+            for text in elements.as_string::<i32>().iter().flatten().filter(|text| text.len() > 2) {
+                for attribute in attributes_from_json(text) {
+                    self.add(scope, &attribute.key, fresh);
                 }
             }
         }
-        Ok(values)
+        Ok(())
+    }
+
+    fn add(&mut self, scope: &'static str, key: &str, fresh: &mut TagScopes) {
+        let known = self.known.entry(scope).or_default();
+        if known.len() < self.remaining.query.limit && !known.contains(key) {
+            known.insert(key.to_owned());
+            fresh.entry(scope).or_default().insert(key.to_owned());
+        }
     }
 }
 
-fn matching(search: &Search, spans: &BoundSpans) -> Vec<u32> {
-    let mut matches = Vec::new();
-    match search.span_filter() {
-        Some(filter) => filter.select(&TraceView::of_batch(spans), 0..spans.len(), &mut matches),
-        None => matches.extend(0..spans.len() as u32),
-    }
-    matches
-}
-
-fn add(scopes: &mut TagScopes, scope: &'static str, key: &str) {
-    let names = scopes.entry(scope).or_default();
-    if !names.contains(key) {
-        names.insert(key.to_owned());
-    }
-}
-
-fn add_values(spans: &BoundSpans, span: usize, field: hotspan_traceql::FieldId, values: &mut BTreeSet<TagValue>) {
-    use hotspan_traceql::FieldValue;
-    let mut add = |value: FieldValue<'_>| {
-        let (value_type, text) = match value {
-            FieldValue::Nil | FieldValue::Many(_) => return,
-            FieldValue::Bool(value) => ("bool", value.to_string()),
-            FieldValue::Int(value) => ("int", value.to_string()),
-            FieldValue::Float(value) => ("float", value.to_string()),
-            FieldValue::Duration(nanos) => ("duration", Value::Duration(nanos).to_string()),
-            FieldValue::Str(text) => ("string", text.to_owned()),
-            FieldValue::Status(status) => ("keyword", Value::Status(status).to_string()),
-            FieldValue::Kind(kind) => ("keyword", Value::Kind(kind).to_string()),
-            FieldValue::SpanId(id) => ("string", id.to_string()),
-            FieldValue::TraceId(id) => ("string", id.to_string()),
-        };
-        values.insert(TagValue { value_type, text });
+/// The distinct texts of a dictionary column that some row has.
+fn texts_in_use<'a>(batch: &'a RecordBatch, column: &str) -> Result<Vec<&'a str>> {
+    let texts = arrays::texts(batch, column)?;
+    let arrays::Texts::Coded(codes, distinct) = texts else {
+        let plain: HashSet<&str> = (0..batch.num_rows()).map(|row| texts.get(row)).collect();
+        return Ok(plain.into_iter().collect());
     };
-    match spans.value(span, field) {
-        FieldValue::Many(count) => (0..count).for_each(|index| add(spans.element(span, field, index))),
-        single => add(single),
+    let distinct: &StringArray = distinct;
+    let used: HashSet<i32> = codes.keys().iter().flatten().collect();
+    Ok(used.into_iter().map(|code| distinct.value(code as usize)).collect())
+}
+
+impl TagValuesRun {
+    /// Values that were not given before; none when all have been given.
+    pub async fn next_part(&mut self) -> Result<Option<BTreeSet<TagValue>>> {
+        if self.known.len() >= self.remaining.query.limit {
+            return Ok(None);
+        }
+        let Some((field, _)) = self.program.fields().iter().last() else { return Ok(None) };
+        let Some(segment) = self.remaining.next() else { return Ok(None) };
+        let mut fresh = BTreeSet::new();
+        let options = self.remaining.options(columns_of(self.program.fields()));
+        let mut stream = self.remaining.engine.lake().reader().stream(&segment, options).await?;
+        while let Some(batch) = stream.try_next().await? {
+            let batch = self.remaining.passing(batch)?;
+            let spans = BoundSpans::bind(batch, self.program.fields())?;
+            for span in 0..spans.len() {
+                let mut add = |value: FieldValue<'_>| {
+                    if let Some(value) = tag_value(value)
+                        && !self.known.contains(&value)
+                        && self.known.len() < self.remaining.query.limit
+                    {
+                        self.known.insert(value.clone());
+                        fresh.insert(value);
+                    }
+                };
+                match spans.value(span, field) {
+                    FieldValue::Many(count) => (0..count).for_each(|index| add(spans.element(span, field, index))),
+                    single => add(single),
+                }
+            }
+            tokio::task::yield_now().await;
+        }
+        Ok(Some(fresh))
     }
+
+    /// Bytes of the segments that were opened.
+    pub fn inspected_bytes(&self) -> u64 {
+        self.remaining.inspected_bytes
+    }
+}
+
+fn tag_value(value: FieldValue<'_>) -> Option<TagValue> {
+    let (value_type, text) = match value {
+        FieldValue::Nil | FieldValue::Many(_) => return None,
+        FieldValue::Bool(value) => ("bool", value.to_string()),
+        FieldValue::Int(value) => ("int", value.to_string()),
+        FieldValue::Float(value) => ("float", value.to_string()),
+        FieldValue::Duration(nanos) => ("duration", Value::Duration(nanos).to_string()),
+        FieldValue::Str(text) => ("string", text.to_owned()),
+        FieldValue::Status(status) => ("keyword", Value::Status(status).to_string()),
+        FieldValue::Kind(kind) => ("keyword", Value::Kind(kind).to_string()),
+        FieldValue::SpanId(id) => ("string", id.to_string()),
+        FieldValue::TraceId(id) => ("string", id.to_string()),
+    };
+    Some(TagValue { value_type, text })
 }

@@ -2,11 +2,11 @@
 
 mod cohort;
 mod error;
-mod otlp_json;
 mod profile;
 mod pyroscope;
-mod search;
+mod service_graph;
 mod services;
+mod span_metrics;
 mod status;
 mod tempo;
 
@@ -34,6 +34,8 @@ pub(crate) fn everything(app: Arc<App>) -> Router {
         .route("/api/v1/status", get(status::status))
         .route("/api/v1/profile", get(profile::profile))
         .route("/api/v1/services", get(services::services))
+        .route("/api/v1/service-graph", get(service_graph::service_graph))
+        .route("/metrics/spans", get(span_metrics::span_metrics))
         .route("/api/v1/cohort/flame", post(cohort::flame))
         .fallback(get(page::serve))
         .with_state(app)
@@ -41,18 +43,7 @@ pub(crate) fn everything(app: Arc<App>) -> Router {
 
 /// Tempo's API.
 pub(crate) fn tempo_routes() -> Router<Arc<App>> {
-    Router::new()
-        .route("/api/traces/{id}", get(tempo::trace_v1))
-        .route("/api/v2/traces/{id}", get(tempo::trace_v2))
-        .route("/api/echo", get(tempo::echo))
-        .route("/api/search", get(search::search))
-        .route("/api/search/tags", get(search::tags_v1))
-        .route("/api/v2/search/tags", get(search::tags_v2))
-        .route("/api/search/tag/{tag}/values", get(search::tag_values_v1))
-        .route("/api/v2/search/tag/{tag}/values", get(search::tag_values_v2))
-        .route("/api/metrics/query_range", get(search::query_range))
-        .route("/api/metrics/query", get(search::query_instant))
-        .route("/api/status/buildinfo", get(search::build_info))
+    tempo::routes()
 }
 
 /// What operators and load balancers look at.

@@ -25,6 +25,23 @@ pub(crate) struct RangeParameters {
 
 const HOUR: i64 = 3600 * 1_000_000_000;
 
+impl RangeParameters {
+    /// The time asked for; the last hour where none is given.
+    pub(super) fn range(&self) -> Result<(i64, i64), ApiError> {
+        let now = now_nanos();
+        let time = |name: &str, text: &Option<String>, fallback: i64| match text {
+            Some(text) => parse_time(text, now).map_err(|error| ApiError::invalid(format!("{name}: {error}"))),
+            None => Ok(fallback),
+        };
+        let until = time("end", &self.end, now)?;
+        let from = time("start", &self.start, until.saturating_sub(HOUR))?;
+        if from >= until {
+            return Err(ApiError::invalid("start must be before end"));
+        }
+        Ok((from, until))
+    }
+}
+
 /// Answers `/api/v1/services`.
 pub(crate) async fn services(
     State(app): State<Arc<App>>,
@@ -33,16 +50,7 @@ pub(crate) async fn services(
 ) -> Result<Json<Value>, ApiError> {
     let core = app.core()?;
     let tenant = tenant_of(&app, &headers)?;
-    let now = now_nanos();
-    let time = |name: &str, text: &Option<String>, fallback: i64| match text {
-        Some(text) => parse_time(text, now).map_err(|error| ApiError::invalid(format!("{name}: {error}"))),
-        None => Ok(fallback),
-    };
-    let until = time("end", &parameters.end, now)?;
-    let from = time("start", &parameters.start, until - HOUR)?;
-    if from >= until {
-        return Err(ApiError::invalid("start must be before end"));
-    }
+    let (from, until) = parameters.range()?;
     let seconds = (until - from) as f64 / 1e9;
     let services = core.engine.services(&tenant, from, until).await?;
     let rows = services.iter().map(|(service, summary)| {
@@ -60,7 +68,7 @@ pub(crate) async fn services(
     Ok(Json(json!({ "services": rows.collect::<Vec<_>>(), "start": from, "end": until })))
 }
 
-fn statistics_json(statistics: &RequestStatistics, seconds: f64) -> Value {
+pub(super) fn statistics_json(statistics: &RequestStatistics, seconds: f64) -> Value {
     let step_seconds = seconds / hotspan_query::services::PLOT_STEPS as f64;
     let rates: Vec<f64> = statistics.steps.iter().map(|(count, _)| f64::from(*count) / step_seconds).collect();
     let errors: Vec<u32> = statistics.steps.iter().map(|(_, errors)| *errors).collect();

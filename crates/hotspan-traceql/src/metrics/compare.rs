@@ -17,23 +17,61 @@ const MAX_ATTRIBUTES: usize = 2_000;
 
 #[derive(Debug, Clone)]
 pub(super) struct CompareState {
-    intervals: usize,
     baseline: Group,
     selection: Group,
+    room: Room,
+}
+
+/// What bounds the memory: every row of counts has a cell for each interval.
+#[derive(Debug, Clone)]
+struct Room {
+    intervals: usize,
+    rows: usize,
+    most_rows: usize,
+    /// Whether an attribute was left out whole.
+    lost_attributes: bool,
+}
+
+impl Room {
+    /// An empty row, if there is room for one.
+    fn new_row(&mut self) -> Option<Vec<f64>> {
+        if self.rows >= self.most_rows {
+            return None;
+        }
+        self.rows += 1;
+        Some(vec![0.0; self.intervals])
+    }
 }
 
 type Group = HashMap<(Option<Scope>, String), Counts>;
 
 #[derive(Debug, Clone)]
 struct Counts {
-    total: Vec<u64>,
-    values: HashMap<Value, Vec<u64>>,
+    total: Vec<f64>,
+    values: HashMap<Value, Vec<f64>>,
     has_more: bool,
 }
 
 impl CompareState {
-    pub(super) fn new(intervals: usize) -> Self {
-        Self { intervals, baseline: HashMap::new(), selection: HashMap::new() }
+    pub(super) fn new(intervals: usize, max_points: usize) -> Self {
+        let most_rows = (max_points / intervals.max(1)).max(1);
+        let room = Room { intervals, rows: 0, most_rows, lost_attributes: false };
+        Self { baseline: HashMap::new(), selection: HashMap::new(), room }
+    }
+
+    /// What was left out, for a person.
+    pub(super) fn note(&self) -> Option<String> {
+        let is_cut = |group: &Group| group.values().any(|counts| counts.has_more);
+        if self.room.lost_attributes {
+            return Some(format!(
+                "compare() has room for {MAX_ATTRIBUTES} attributes and {} values of {} intervals: the attributes that \
+                 came last were left out (limits: compare attributes, max points); use a longer step or select fewer spans",
+                self.room.most_rows, self.room.intervals
+            ));
+        }
+        (is_cut(&self.baseline) || is_cut(&self.selection)).then(|| {
+            format!("compare() tells at most {MAX_VALUES} values of an attribute apart; some are in the totals only")
+        })
     }
 
     pub(super) fn series_count(&self) -> usize {
@@ -46,42 +84,37 @@ impl CompareState {
         view: &TraceView<'_, S>,
         span: usize,
         interval: usize,
+        weight: f64,
     ) {
         let Function::Compare { selection, window, intrinsics, .. } = function else { return };
         let start = view.source.start_nanos(span);
         let is_selected = selection.as_ref().is_none_or(|node| node.holds(view, span))
             && window.is_none_or(|(from, to)| start >= from && start < to);
-        let intervals = self.intervals;
+        let room = &mut self.room;
         let group = if is_selected { &mut self.selection } else { &mut self.baseline };
         for (name, node) in intrinsics {
             let value = node.value(view, span);
             if !matches!(value, FieldValue::Nil | FieldValue::Str("")) {
-                count(group, None, name, value, interval, intervals);
+                count(group, room, (None, name), value, interval, weight);
             }
         }
         view.source.for_each_attribute(span, &mut |scope, name, value| {
-            count(group, Some(scope), name, value, interval, intervals);
+            count(group, room, (Some(scope), name), value, interval, weight);
         });
     }
 
     pub(super) fn merge(&mut self, other: &Self) {
+        let room = &mut self.room;
+        room.lost_attributes |= other.room.lost_attributes;
         for (mine, theirs) in [(&mut self.baseline, &other.baseline), (&mut self.selection, &other.selection)] {
             for (attribute, counts) in theirs {
-                let Some(known) = mine.get_mut(attribute) else {
-                    if mine.len() < MAX_ATTRIBUTES {
-                        mine.insert(attribute.clone(), counts.clone());
-                    }
-                    continue;
-                };
+                let Some(known) = known_or_new(mine, room, attribute) else { continue };
                 add(&mut known.total, &counts.total);
                 known.has_more |= counts.has_more;
                 for (value, row) in &counts.values {
-                    if let Some(known_row) = known.values.get_mut(value) {
-                        add(known_row, row);
-                    } else if known.values.len() < MAX_VALUES {
-                        known.values.insert(value.clone(), row.clone());
-                    } else {
-                        known.has_more = true;
+                    match row_of(known, room, value.clone()) {
+                        Some(known_row) => add(known_row, row),
+                        None => known.has_more = true,
                     }
                 }
             }
@@ -98,14 +131,15 @@ impl CompareState {
                     Some(scope) => Field::attribute(scope, name).to_string(),
                     None => name,
                 };
-                let labelled = |meta: &str, kind: &str, value: Value, row: &[u64]| Series {
+                let labelled = |meta: &str, kind: &str, value: Value, row: &[f64]| Series {
                     labels: vec![(meta.to_owned(), Value::Str(kind.to_owned())), (attribute.clone(), value)],
                     points: points(row, grid),
                     exemplars: Vec::new(),
                 };
-                let mut rows: Vec<(Value, Vec<u64>)> = counts.values.into_iter().collect();
+                let mut rows: Vec<(Value, Vec<f64>)> = counts.values.into_iter().collect();
                 rows.sort_by(|left, right| {
-                    right.1.iter().sum::<u64>().cmp(&left.1.iter().sum()).then_with(|| left.0.cmp(&right.0))
+                    let (left_sum, right_sum) = (left.1.iter().sum::<f64>(), right.1.iter().sum::<f64>());
+                    right_sum.total_cmp(&left_sum).then_with(|| left.0.cmp(&right.0))
                 });
                 if rows.len() > top || counts.has_more {
                     all.push(labelled(META_ERROR, "__too_many_values__", Value::Nil, &[]));
@@ -121,45 +155,56 @@ impl CompareState {
     }
 }
 
-fn points(row: &[u64], grid: &TimeGrid) -> Vec<Point> {
-    row.iter()
-        .enumerate()
-        .map(|(interval, count)| Point { timestamp_nanos: grid.timestamp(interval), value: *count as f64 })
-        .collect()
+fn points(row: &[f64], grid: &TimeGrid) -> Vec<Point> {
+    let point = |(interval, count): (usize, &f64)| Point { timestamp_nanos: grid.timestamp(interval), value: *count };
+    row.iter().enumerate().map(point).collect()
 }
 
-fn add(left: &mut [u64], right: &[u64]) {
+fn add(left: &mut [f64], right: &[f64]) {
     for (left, right) in left.iter_mut().zip(right) {
         *left += right;
     }
 }
 
+/// The counts of an attribute, made if it is new and there is room.
+fn known_or_new<'g>(
+    group: &'g mut Group,
+    room: &mut Room,
+    attribute: &(Option<Scope>, String),
+) -> Option<&'g mut Counts> {
+    if !group.contains_key(attribute) {
+        let total = if group.len() < MAX_ATTRIBUTES { room.new_row() } else { None };
+        let Some(total) = total else {
+            room.lost_attributes = true;
+            return None;
+        };
+        group.insert(attribute.clone(), Counts { total, values: HashMap::new(), has_more: false });
+    }
+    group.get_mut(attribute)
+}
+
+/// The row of a value, made if it is new and there is room.
+fn row_of<'c>(counts: &'c mut Counts, room: &mut Room, value: Value) -> Option<&'c mut Vec<f64>> {
+    if !counts.values.contains_key(&value) {
+        let row = if counts.values.len() < MAX_VALUES { room.new_row() } else { None };
+        counts.values.insert(value.clone(), row?);
+    }
+    counts.values.get_mut(&value)
+}
+
 fn count(
     group: &mut Group,
-    scope: Option<Scope>,
-    name: &str,
+    room: &mut Room,
+    (scope, name): (Option<Scope>, &str),
     value: FieldValue<'_>,
     interval: usize,
-    intervals: usize,
+    weight: f64,
 ) {
     let attribute = (scope, name.to_owned());
-    if !group.contains_key(&attribute) && group.len() >= MAX_ATTRIBUTES {
-        return;
-    }
-    let counts = group.entry(attribute).or_insert_with(|| Counts {
-        total: vec![0; intervals],
-        values: HashMap::new(),
-        has_more: false,
-    });
-    counts.total[interval] += 1;
-    let value = value.to_value();
-    if let Some(row) = counts.values.get_mut(&value) {
-        row[interval] += 1;
-    } else if counts.values.len() < MAX_VALUES {
-        let mut row = vec![0; intervals];
-        row[interval] = 1;
-        counts.values.insert(value, row);
-    } else {
-        counts.has_more = true;
+    let Some(counts) = known_or_new(group, room, &attribute) else { return };
+    counts.total[interval] += weight;
+    match row_of(counts, room, value.to_value()) {
+        Some(row) => row[interval] += weight,
+        None => counts.has_more = true,
     }
 }

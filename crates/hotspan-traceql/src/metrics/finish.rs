@@ -77,11 +77,11 @@ impl Leaf {
                     let per_second = grid.step_nanos() as f64 / 1e9;
                     let values: Vec<f64> = match cells {
                         Cells::Count(counts) if matches!(function, Function::Rate) => {
-                            counts.into_iter().map(|count| count as f64 / per_second).collect()
+                            counts.into_iter().map(|count| count / per_second).collect()
                         }
-                        Cells::Count(counts) => counts.into_iter().map(|count| count as f64).collect(),
+                        Cells::Count(counts) => counts,
                         Cells::Smallest(values) | Cells::Largest(values) | Cells::Sum(values) => values,
-                        Cells::Mean(values) => values.into_iter().map(|(sum, count)| sum / count as f64).collect(),
+                        Cells::Mean(values) => values.into_iter().map(|(sum, count)| sum / count).collect(),
                         Cells::Histogram(_) => Vec::new(),
                     };
                     for exemplar in exemplars.iter_mut().filter(|exemplar| exemplar.value.is_nan()) {
@@ -169,9 +169,9 @@ fn bucket_series(
     bounds
         .into_iter()
         .map(|upper| {
-            let counts = cells.iter().map(|cell| {
-                cell.buckets(false).find(|(bound, _)| *bound == upper).map_or(0.0, |(_, count)| count as f64)
-            });
+            let counts = cells
+                .iter()
+                .map(|cell| cell.buckets(false).find(|(bound, _)| *bound == upper).map_or(0.0, |(_, count)| count));
             let is_inside = |exemplar: &&Exemplar| {
                 let value = exemplar.value * unit;
                 let own = if value > 0.0 { bound(exponent(value, false), false) } else { 0.0 };

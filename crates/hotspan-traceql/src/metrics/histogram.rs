@@ -9,25 +9,30 @@ const FINE: f64 = 1.01;
 /// A histogram over positive values; zero and below share one bucket.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct LogHistogram {
-    at_most_zero: u64,
+    at_most_zero: f64,
     /// Exponent of the upper bound, and count; ascending.
-    buckets: Vec<(i32, u64)>,
+    buckets: Vec<(i32, f64)>,
 }
 
 impl LogHistogram {
     /// Counts a value.
     pub fn add(&mut self, value: f64, precise: bool) {
+        self.add_weighted(value, precise, 1.0);
+    }
+
+    /// Counts a value that stands for `weight` of its kind.
+    pub fn add_weighted(&mut self, value: f64, precise: bool, weight: f64) {
         if value.is_nan() {
             return;
         }
         if value <= 0.0 {
-            self.at_most_zero += 1;
+            self.at_most_zero += weight;
         } else {
-            self.add_count(exponent(value, precise), 1);
+            self.add_count(exponent(value, precise), weight);
         }
     }
 
-    fn add_count(&mut self, exponent: i32, count: u64) {
+    fn add_count(&mut self, exponent: i32, count: f64) {
         match self.buckets.binary_search_by_key(&exponent, |(exponent, _)| *exponent) {
             Ok(at) => self.buckets[at].1 += count,
             Err(at) => self.buckets.insert(at, (exponent, count)),
@@ -44,12 +49,12 @@ impl LogHistogram {
 
     /// Whether nothing was counted.
     pub fn is_empty(&self) -> bool {
-        self.at_most_zero == 0 && self.buckets.is_empty()
+        self.at_most_zero == 0.0 && self.buckets.is_empty()
     }
 
     /// Upper bound and count of each bucket that has any, ascending.
-    pub fn buckets(&self, precise: bool) -> impl Iterator<Item = (f64, u64)> + '_ {
-        let zero = (self.at_most_zero > 0).then_some((0.0, self.at_most_zero));
+    pub fn buckets(&self, precise: bool) -> impl Iterator<Item = (f64, f64)> + '_ {
+        let zero = (self.at_most_zero > 0.0).then_some((0.0, self.at_most_zero));
         zero.into_iter().chain(self.buckets.iter().map(move |(exponent, count)| (bound(*exponent, precise), *count)))
     }
 
@@ -58,12 +63,12 @@ impl LogHistogram {
     /// The rank is rounded up, so that small samples report their upper values; inside a bucket the values are taken
     /// to grow exponentially from the bound of the bucket before.
     pub fn quantile(&self, quantile: f64, precise: bool) -> Option<f64> {
-        let total: u64 = self.at_most_zero + self.buckets.iter().map(|(_, count)| count).sum::<u64>();
-        if total == 0 {
+        let total: f64 = self.at_most_zero + self.buckets.iter().map(|(_, count)| count).sum::<f64>();
+        if total == 0.0 {
             return None;
         }
-        let rank = ((quantile * total as f64).ceil() as u64).max(1);
-        let mut passed = 0;
+        let rank = (quantile * total).ceil().max(1.0).min(total);
+        let mut passed = 0.0;
         let mut lower = None;
         for (upper, count) in self.buckets(precise) {
             if passed + count >= rank {
@@ -71,7 +76,7 @@ impl LogHistogram {
                     // The middle of a narrow bucket is off by half its width at most.
                     return Some(if precise { upper * 2.0 / (1.0 + FINE) } else { upper });
                 }
-                let share = (rank - passed) as f64 / count as f64;
+                let share = (rank - passed) / count;
                 let top = upper.log2();
                 let bottom = lower.map_or(top - 1.0, f64::log2);
                 return Some(if share >= 1.0 { upper } else { (bottom + (top - bottom) * share).exp2() });
@@ -116,7 +121,7 @@ mod tests {
     #[test]
     fn buckets_end_at_powers_of_two() {
         let histogram = of(&[1.0, 2.0, 3.0, 4.0, 5.0, 1024.0, 0.0], false);
-        let expected = [(0.0, 1), (1.0, 1), (2.0, 1), (4.0, 2), (8.0, 1), (1024.0, 1)];
+        let expected = [(0.0, 1.0), (1.0, 1.0), (2.0, 1.0), (4.0, 2.0), (8.0, 1.0), (1024.0, 1.0)];
         assert_eq!(histogram.buckets(false).collect::<Vec<_>>(), expected);
     }
 

@@ -11,11 +11,13 @@ mod histogram;
 mod observe;
 mod series;
 mod state;
+mod weighing;
 
 pub use grid::{MAX_INTERVALS, MetricsError, MetricsLimits, TimeGrid, default_step};
 pub use histogram::LogHistogram;
 pub use series::{Exemplar, Point, Series};
 pub use state::MetricsState;
+pub use weighing::adjusted_count;
 
 use crate::arithmetic::calculate;
 use crate::ast::{ArithmeticOp, Field, Intrinsic, MetricsExpr, MetricsFunction, MetricsQuery, SecondStage};
@@ -23,6 +25,7 @@ use crate::error::TraceqlError;
 use crate::eval::{Lowering, Node, PipelineOp};
 use crate::plan::{Hints, Prefilter, requirement_of};
 use crate::value::Value;
+use weighing::Weighing;
 
 /// A compiled metrics query.
 #[derive(Debug, Clone)]
@@ -42,6 +45,7 @@ struct Leaf {
     name: &'static str,
     labels: Vec<String>,
     by: Vec<Node>,
+    weighing: Weighing,
 }
 
 #[derive(Debug, Clone)]
@@ -159,7 +163,15 @@ impl Leaf {
         };
         let by = query.by.iter().map(|field| lowering.expr(field)).collect::<Result<Vec<_>, _>>()?;
         let labels = query.by.iter().map(ToString::to_string).collect();
-        Ok(Self { pipeline, condition, function, name: query.function.name(), labels, by })
+        Ok(Self {
+            pipeline,
+            condition,
+            function,
+            name: query.function.name(),
+            labels,
+            by,
+            weighing: Weighing::of(hints),
+        })
     }
 }
 

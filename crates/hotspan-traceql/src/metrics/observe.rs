@@ -31,6 +31,9 @@ impl Metrics {
             for set in leaf.pipeline.run(view, span_count) {
                 for span in set.spans {
                     let span = span as usize;
+                    if !leaf.weighing.keeps(view.source, span) {
+                        continue;
+                    }
                     if let Some(interval) = grid.interval_of(view.source.start_nanos(span)) {
                         leaf.observe_span(leaf_state, view, span, interval, &grid, &limits)?;
                     }
@@ -80,6 +83,7 @@ impl Leaf {
                 }
             }
             if let Some(interval) = near.interval
+                && self.weighing.keeps(view.source, span)
                 && condition.holds(view, span)
             {
                 self.observe_span(state, view, span, interval, grid, limits)?;
@@ -98,17 +102,18 @@ impl Leaf {
         grid: &TimeGrid,
         limits: &MetricsLimits,
     ) -> Result<(), MetricsError> {
+        let weight = self.weighing.weight(view.source, span);
         let table = match state {
             LeafState::Series(table) => table,
             LeafState::Compare(compare) => {
-                compare.observe(&self.function, view, span, interval);
+                compare.observe(&self.function, view, span, interval, weight);
                 return Ok(());
             }
         };
         let (of, precise) = match &self.function {
             Function::Rate | Function::Count | Function::Compare { .. } => {
                 let at = self.series_of(table, view, span, grid, limits)?;
-                table.series[at].cells.add(interval, 1.0, false);
+                table.series[at].cells.add(interval, 1.0, false, weight);
                 return keep_exemplar(table, view, span, at, f64::NAN);
             }
             Function::Min(of) | Function::Max(of) | Function::Sum(of) | Function::Mean(of) => (of, false),
@@ -128,7 +133,7 @@ impl Leaf {
                     let series = &mut table.series[at];
                     series.in_seconds |= is_duration;
                     // Buckets are powers of two of nanoseconds, as in Tempo; only their names are in seconds.
-                    series.cells.add(interval, if is_bucketed { number } else { seconds }, precise);
+                    series.cells.add(interval, if is_bucketed { number } else { seconds }, precise, weight);
                     keep_exemplar(table, view, span, at, seconds)
                 });
             }

@@ -63,22 +63,23 @@ pub(super) struct SeriesState {
 /// One cell for each interval; not-a-number means that there was no value.
 #[derive(Debug, Clone)]
 pub(super) enum Cells {
-    Count(Vec<u64>),
+    /// Weighted counts: exact while spans stand for themselves.
+    Count(Vec<f64>),
     Smallest(Vec<f64>),
     Largest(Vec<f64>),
     Sum(Vec<f64>),
-    Mean(Vec<(f64, u64)>),
+    Mean(Vec<(f64, f64)>),
     Histogram(Vec<LogHistogram>),
 }
 
 impl Cells {
     fn for_function(function: &Function, intervals: usize) -> Self {
         match function {
-            Function::Rate | Function::Count | Function::Compare { .. } => Self::Count(vec![0; intervals]),
+            Function::Rate | Function::Count | Function::Compare { .. } => Self::Count(vec![0.0; intervals]),
             Function::Min(_) => Self::Smallest(vec![f64::NAN; intervals]),
             Function::Max(_) => Self::Largest(vec![f64::NAN; intervals]),
             Function::Sum(_) => Self::Sum(vec![f64::NAN; intervals]),
-            Function::Mean(_) => Self::Mean(vec![(0.0, 0); intervals]),
+            Function::Mean(_) => Self::Mean(vec![(0.0, 0.0); intervals]),
             Function::Quantiles { .. } | Function::Histogram(_) => {
                 Self::Histogram(vec![LogHistogram::default(); intervals])
             }
@@ -86,17 +87,17 @@ impl Cells {
     }
 
     #[inline]
-    pub(super) fn add(&mut self, interval: usize, value: f64, precise: bool) {
+    pub(super) fn add(&mut self, interval: usize, value: f64, precise: bool, weight: f64) {
         match self {
-            Self::Count(counts) => counts[interval] += 1,
+            Self::Count(counts) => counts[interval] += weight,
             Self::Smallest(values) => values[interval] = values[interval].min(value),
             Self::Largest(values) => values[interval] = values[interval].max(value),
-            Self::Sum(values) => values[interval] = add_present(values[interval], value),
+            Self::Sum(values) => values[interval] = add_present(values[interval], value * weight),
             Self::Mean(values) => {
-                values[interval].0 += value;
-                values[interval].1 += 1;
+                values[interval].0 += value * weight;
+                values[interval].1 += weight;
             }
-            Self::Histogram(values) => values[interval].add(value, precise),
+            Self::Histogram(values) => values[interval].add_weighted(value, precise, weight),
         }
     }
 
@@ -207,7 +208,7 @@ impl MetricsState {
             Some(Exemplars::Default) | None => limits.exemplars,
         };
         let leaves = metrics.leaves.iter().map(|leaf| match leaf.function {
-            Function::Compare { .. } => LeafState::Compare(CompareState::new(grid.intervals())),
+            Function::Compare { .. } => LeafState::Compare(CompareState::new(grid.intervals(), limits.max_points)),
             _ => LeafState::Series(SeriesTable::new(exemplars)),
         });
         Self { grid, limits, leaves: leaves.collect() }
@@ -236,6 +237,15 @@ impl MetricsState {
                 table.forget_texts();
             }
         }
+    }
+
+    /// What had to be left out of the answer, for a person.
+    pub fn notes(&self) -> Vec<String> {
+        let compares = self.leaves.iter().filter_map(|leaf| match leaf {
+            LeafState::Compare(compare) => compare.note(),
+            LeafState::Series(_) => None,
+        });
+        compares.collect()
     }
 
     /// How many series there are so far.

@@ -60,7 +60,7 @@ where
     };
     match answer(app, &call, method).await {
         Ok(message) => call.answer(message),
-        Err(error) => rpc_error(call.protocol, code_of(error.status), error.status, &error.message),
+        Err(error) => rpc_error(call.protocol, Code::of_status(error.status), error.status, &error.message),
     }
 }
 
@@ -88,19 +88,5 @@ where
             status: StatusCode::INTERNAL_SERVER_ERROR,
             message: format!("the answer can't be written: {error}"),
         }),
-    }
-}
-
-fn code_of(status: StatusCode) -> Code {
-    match status {
-        StatusCode::UNAUTHORIZED => Code::Unauthenticated,
-        StatusCode::NOT_FOUND => Code::NotFound,
-        StatusCode::NOT_IMPLEMENTED => Code::Unimplemented,
-        StatusCode::SERVICE_UNAVAILABLE => Code::Unavailable,
-        StatusCode::TOO_MANY_REQUESTS | StatusCode::PAYLOAD_TOO_LARGE | StatusCode::UNPROCESSABLE_ENTITY => {
-            Code::ResourceExhausted
-        }
-        status if status.is_client_error() => Code::InvalidArgument,
-        _ => Code::Internal,
     }
 }

@@ -1,0 +1,125 @@
+//! Calls, failures and latencies by service, operation, kind and status.
+
+use arrow::array::RecordBatch;
+use hashbrown::HashMap;
+use hotspan_lake::arrays;
+use hotspan_model::{SpanKind, StatusCode};
+
+use crate::error::Result;
+
+/// What a series of calls is known by.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct CallSeries {
+    /// The service.
+    pub service: String,
+    /// The operation.
+    pub name: String,
+    /// Role of the spans: [`SpanKind`] as stored.
+    pub kind: i8,
+    /// Their outcome: [`StatusCode`] as stored.
+    pub status: i8,
+}
+
+/// How many operations are told apart; the rest is counted as [`OTHER`] (R5), so that sums stay right (R4).
+const MAX_SERIES: usize = 20_000;
+/// Stands for the operations that came when there was no more room.
+const OTHER: &str = "[other]";
+
+/// How long calls took.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Latency {
+    /// Calls up to each bound of [`Latency::bounds`], and those above the last.
+    pub buckets: [u64; Latency::BUCKETS + 1],
+    /// All of them.
+    pub count: u64,
+    /// Their durations in nanoseconds.
+    pub sum_nanos: u128,
+}
+
+impl Latency {
+    /// How many bounds there are.
+    pub const BUCKETS: usize = 14;
+
+    /// Upper bounds in seconds: 2 ms, and each twice the one before, as Tempo has them.
+    pub fn bounds() -> [f64; Self::BUCKETS] {
+        std::array::from_fn(|bucket| 0.002 * f64::from(1u32 << bucket))
+    }
+
+    /// Counts a duration.
+    pub fn add(&mut self, nanos: i64) {
+        let nanos = u64::try_from(nanos).unwrap_or(0);
+        let bucket = (0..Self::BUCKETS).find(|bucket| nanos <= 2_000_000 << bucket).unwrap_or(Self::BUCKETS);
+        self.buckets[bucket] += 1;
+        self.count += 1;
+        self.sum_nanos += u128::from(nanos);
+    }
+}
+
+/// The latencies of all series.
+#[derive(Debug, Clone, Default)]
+pub struct CallCounts {
+    /// By series.
+    pub series: HashMap<CallSeries, Latency>,
+}
+
+impl CallCounts {
+    pub(super) fn fold(&mut self, batch: &RecordBatch) -> Result<()> {
+        let durations = arrays::int64s(batch, "duration")?.values();
+        let (services, names) = (arrays::texts(batch, "service")?, arrays::texts(batch, "name")?);
+        let kinds = arrays::int8s(batch, "kind")?.values();
+        let statuses = arrays::int8s(batch, "status")?.values();
+        for row in 0..batch.num_rows() {
+            let mut key = CallSeries {
+                service: services.get(row).to_owned(),
+                name: names.get(row).to_owned(),
+                kind: kinds[row],
+                status: statuses[row],
+            };
+            if self.series.len() >= MAX_SERIES && !self.series.contains_key(&key) {
+                key.name = OTHER.to_owned();
+            }
+            self.series.entry(key).or_default().add(durations[row]);
+        }
+        Ok(())
+    }
+}
+
+impl CallSeries {
+    /// The kind as Prometheus labels spell it.
+    pub fn kind_name(&self) -> &'static str {
+        match SpanKind::from_number(i64::from(self.kind)) {
+            SpanKind::Unspecified => "SPAN_KIND_UNSPECIFIED",
+            SpanKind::Internal => "SPAN_KIND_INTERNAL",
+            SpanKind::Server => "SPAN_KIND_SERVER",
+            SpanKind::Client => "SPAN_KIND_CLIENT",
+            SpanKind::Producer => "SPAN_KIND_PRODUCER",
+            SpanKind::Consumer => "SPAN_KIND_CONSUMER",
+        }
+    }
+
+    /// The status as Prometheus labels spell it.
+    pub fn status_name(&self) -> &'static str {
+        match StatusCode::from_number(i64::from(self.status)) {
+            StatusCode::Unset => "STATUS_CODE_UNSET",
+            StatusCode::Ok => "STATUS_CODE_OK",
+            StatusCode::Error => "STATUS_CODE_ERROR",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Scenario: durations on and beside bounds. Guarantee: a bound is in its own bucket, and nothing is lost.
+    #[test]
+    fn durations_fall_into_buckets() {
+        let mut latency = Latency::default();
+        for nanos in [0, 2_000_000, 2_000_001, 4_000_000, 16_384_000_000, 16_384_000_001, -5] {
+            latency.add(nanos);
+        }
+        assert_eq!((latency.buckets[0], latency.buckets[1]), (3, 2));
+        assert_eq!((latency.buckets[13], latency.buckets[14], latency.count), (1, 1, 7));
+        assert!((Latency::bounds()[13] - 16.384).abs() < 1e-12);
+    }
+}

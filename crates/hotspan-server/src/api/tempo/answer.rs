@@ -1,0 +1,65 @@
+//! Answers in the form that was asked for, and errors as Tempo gives them: plain text.
+
+use axum::response::{IntoResponse, Response};
+use http::{HeaderMap, StatusCode, header};
+use prost::Message;
+use serde::Serialize;
+
+use crate::api::ApiError;
+
+/// An error as plain text.
+#[derive(Debug)]
+pub(crate) struct TextError(pub(super) ApiError);
+
+impl<E: Into<ApiError>> From<E> for TextError {
+    fn from(error: E) -> Self {
+        Self(error.into())
+    }
+}
+
+impl IntoResponse for TextError {
+    fn into_response(self) -> Response {
+        let text = format!("{}\n", self.0.message);
+        (self.0.status, [(header::CONTENT_TYPE, "text/plain; charset=utf-8")], text).into_response()
+    }
+}
+
+/// How an answer is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    Json,
+    Protobuf,
+}
+
+impl Form {
+    /// What the `Accept` header asks for; JSON unless it names protobuf.
+    pub(super) fn asked_for(headers: &HeaderMap) -> Self {
+        let named = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+        let is_protobuf =
+            |accept: &str| accept.contains("application/protobuf") || accept.contains("application/x-protobuf");
+        if named.into_iter().any(is_protobuf) { Self::Protobuf } else { Self::Json }
+    }
+
+    pub(super) fn content_type(self) -> &'static str {
+        match self {
+            Self::Json => "application/json",
+            Self::Protobuf => "application/protobuf",
+        }
+    }
+
+    /// A whole message as answer.
+    pub(super) fn answer<M: Message + Serialize>(self, message: &M) -> Result<Response, TextError> {
+        let body = match self {
+            Self::Protobuf => message.encode_to_vec(),
+            Self::Json => json_bytes(message)?,
+        };
+        Ok((StatusCode::OK, [(header::CONTENT_TYPE, self.content_type())], body).into_response())
+    }
+}
+
+pub(super) fn json_bytes<T: Serialize>(value: &T) -> Result<Vec<u8>, ApiError> {
+    serde_json::to_vec(value).map_err(|error| ApiError {
+        status: StatusCode::INTERNAL_SERVER_ERROR,
+        message: format!("the answer can't be written: {error}"),
+    })
+}

@@ -1,0 +1,103 @@
+//! Traces by TraceQL.
+
+use std::sync::Arc;
+
+use axum::extract::{Query, State};
+use axum::response::Response;
+use hotspan_query::search::{FoundSpanset, FoundTrace, Inspected, SearchAnswer};
+use hotspan_traceql::Value;
+use http::HeaderMap;
+
+use super::answer::{Form, TextError};
+use super::messages::{FoundSpan, SearchMetrics, SearchResponse, ServiceStats, SpanSet, TraceSearchMetadata};
+use super::otlp_messages::{AnyValue, ArrayValue, KeyValue, ValueKind};
+use super::parameters::Parameters;
+use crate::app::App;
+use crate::receive::tenant_of;
+
+/// `/api/search`.
+pub(super) async fn search(
+    State(app): State<Arc<App>>,
+    Query(parameters): Query<Parameters>,
+    headers: HeaderMap,
+) -> Result<Response, TextError> {
+    let core = app.core()?;
+    let tenant = tenant_of(&app, &headers)?;
+    let program = parameters.program()?;
+    let answer = core.engine.search(&tenant, &program, parameters.search_query()?).await?;
+    let mut message = search_message(&answer);
+    if parameters.cursor.is_some() {
+        message.next_cursor = answer.next_page.map(|rank| rank.to_string()).unwrap_or_default();
+    }
+    Form::asked_for(&headers).answer(&message)
+}
+
+pub(super) fn search_message(answer: &SearchAnswer) -> SearchResponse {
+    SearchResponse {
+        traces: answer.traces.iter().map(trace_message).collect(),
+        metrics: Some(metrics_message(&answer.inspected)),
+        next_cursor: String::new(),
+    }
+}
+
+pub(super) fn metrics_message(inspected: &Inspected) -> SearchMetrics {
+    SearchMetrics {
+        inspected_traces: u32::try_from(inspected.traces).unwrap_or(u32::MAX),
+        inspected_bytes: inspected.bytes,
+        total_blocks: inspected.steps,
+        completed_jobs: inspected.steps_done,
+        total_jobs: inspected.steps,
+        total_block_bytes: inspected.bytes,
+        inspected_spans: inspected.spans,
+    }
+}
+
+fn trace_message(trace: &FoundTrace) -> TraceSearchMetadata {
+    let span_sets: Vec<SpanSet> = trace.spansets.iter().map(spanset_message).collect();
+    let stats = |(spans, errors): &(u32, u32)| ServiceStats { span_count: *spans, error_count: *errors };
+    TraceSearchMetadata {
+        trace_id: trace.trace_id.to_string(),
+        root_service_name: trace.root_service.clone(),
+        root_trace_name: trace.root_name.clone(),
+        start_time_unix_nano: u64::try_from(trace.start).unwrap_or(0),
+        duration_ms: u32::try_from(trace.duration.max(0) / 1_000_000).unwrap_or(u32::MAX),
+        span_set: span_sets.first().cloned(),
+        span_sets,
+        service_stats: trace.services.iter().map(|(service, counts)| (service.clone(), stats(counts))).collect(),
+    }
+}
+
+fn spanset_message(set: &FoundSpanset) -> SpanSet {
+    let spans = set.spans.iter().map(|span| FoundSpan {
+        span_id: span.span_id.to_string(),
+        name: span.name.clone(),
+        start_time_unix_nano: u64::try_from(span.start).unwrap_or(0),
+        duration_nanos: u64::try_from(span.duration).unwrap_or(0),
+        attributes: label_messages(&span.attributes),
+    });
+    SpanSet {
+        spans: spans.collect(),
+        matched: u32::try_from(set.matched).unwrap_or(u32::MAX),
+        attributes: label_messages(&set.attributes),
+    }
+}
+
+pub(super) fn label_messages(labels: &[(String, Value)]) -> Vec<KeyValue> {
+    let message = |(key, value): &(String, Value)| KeyValue { key: key.clone(), value: Some(value_message(value)) };
+    labels.iter().map(message).collect()
+}
+
+fn value_message(value: &Value) -> AnyValue {
+    let kind = match value {
+        Value::Nil => ValueKind::StringValue("nil".to_owned()),
+        Value::Bool(value) => ValueKind::BoolValue(*value),
+        Value::Int(value) => ValueKind::IntValue(*value),
+        Value::Float(value) => ValueKind::DoubleValue(*value),
+        Value::Str(text) => ValueKind::StringValue(text.clone()),
+        Value::Array(values) => {
+            ValueKind::ArrayValue(ArrayValue { values: values.iter().map(value_message).collect() })
+        }
+        other => ValueKind::StringValue(other.to_string()),
+    };
+    AnyValue { value: Some(kind) }
+}
