@@ -55,8 +55,18 @@ impl ProfileType {
         Self::from_parts(["process_cpu", "cpu", "nanoseconds", "cpu", "nanoseconds"])
     }
 
-    /// The type with these parts.
+    /// The type with these parts, where clients name the same thing differently by its one name.
+    ///
+    /// CPU time is CPU time whatever triggered the samples: Node.js takes them by the wall clock and says so in the
+    /// period. Goroutines that an SDK pushes are those that a scrape of the same service finds.
     pub fn from_parts(parts: [&str; 5]) -> Self {
+        let parts = match parts {
+            ["process_cpu", "cpu", "nanoseconds", ..] => ["process_cpu", "cpu", "nanoseconds", "cpu", "nanoseconds"],
+            ["goroutines", "goroutine", unit, period_type, period_unit] => {
+                ["goroutine", "goroutine", unit, period_type, period_unit]
+            }
+            other => other,
+        };
         let [name, sample_type, sample_unit, period_type, period_unit] = parts.map(str::to_owned);
         Self { name, sample_type, sample_unit, period_type, period_unit }
     }
@@ -105,6 +115,9 @@ mod tests {
             assert_eq!(resolved.to_string().parse::<ProfileType>().unwrap(), resolved);
         }
         assert_eq!("cpu".parse::<ProfileType>().unwrap(), ProfileType::cpu());
+        // As the SDKs for Node.js and Go name them.
+        assert_eq!("goroutines:goroutine:count:goroutine:count".parse::<ProfileType>(), "goroutine".parse());
+        assert_eq!("process_cpu:cpu:nanoseconds:wall:nanoseconds".parse::<ProfileType>().unwrap(), ProfileType::cpu());
         assert!("process_cpu:cpu".parse::<ProfileType>().unwrap_err().to_string().contains("five parts"));
     }
 }

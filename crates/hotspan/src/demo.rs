@@ -19,28 +19,17 @@ use hotspan_server::{Address, BoundListener, Settings};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
-use tracing_subscriber::EnvFilter;
+
+use crate::config::{DemoFlags, load};
+use crate::logging;
 
 /// How long the shop may take to send what it has left.
 const SHOP_GRACE: Duration = Duration::from_secs(15);
 
 #[derive(Debug, Args)]
 pub(crate) struct DemoArguments {
-    /// Folder of the store; made if it is not there
-    #[arg(long, value_name = "DIR", env = "HOTSPAN_STORE", default_value = ".hotspan")]
-    store: PathBuf,
-    /// Web page, API and OTLP: host:port, port 0 for a free one
-    #[arg(long, value_name = "ADDR", env = "HOTSPAN_HTTP", default_value = "127.0.0.1:4040")]
-    http: Address,
-    /// OTLP over gRPC
-    #[arg(long, value_name = "ADDR", env = "HOTSPAN_OTLP_GRPC", default_value = "127.0.0.1:4317")]
-    otlp_grpc: Address,
-    /// OTLP over HTTP
-    #[arg(long, value_name = "ADDR", env = "HOTSPAN_OTLP_HTTP", default_value = "127.0.0.1:4318")]
-    otlp_http: Address,
-    /// Tempo's API
-    #[arg(long, value_name = "ADDR", env = "HOTSPAN_TEMPO", default_value = "127.0.0.1:3200")]
-    tempo: Address,
+    #[command(flatten)]
+    flags: DemoFlags,
     /// Problems to begin with: all, none, or names with commas between
     #[arg(long, value_name = "NAMES", default_value = "all")]
     scenario: Scenario,
@@ -85,24 +74,29 @@ pub(crate) fn run(arguments: DemoArguments) -> anyhow::Result<()> {
         list_problems();
         return Ok(());
     }
+    let loaded = load(&arguments.flags.into())?;
+    let settings = loaded.config.settings;
     let switches = arguments.fix.iter().map(|problem| (*problem, false));
     let switches: Vec<_> = switches.chain(arguments.broken.iter().map(|problem| (*problem, true))).collect();
-    if let Some(running) = Control::of_store(&arguments.store).ok().filter(|_| !switches.is_empty()) {
+    if let Some(running) = Control::of_store(&settings.store).ok().filter(|_| !switches.is_empty()) {
         return switch_running(&running, &switches);
     }
-    if let (false, Address::At(address)) = (switches.is_empty(), &arguments.http) {
+    if let (false, Address::At(address)) = (switches.is_empty(), &settings.http) {
         anyhow::ensure!(
             !is_taken(address),
             "no demo runs on the store {}, but something listens on {address}; give the --store of the running demo",
-            arguments.store.display()
+            settings.store.display()
         );
     }
-    let scenario = switches.into_iter().fold(arguments.scenario.clone(), |scenario, (problem, present)| {
+    let scenario = switches.into_iter().fold(arguments.scenario, |scenario, (problem, present)| {
         if present { scenario.with(problem) } else { scenario.without(problem) }
     });
-    start_logging();
+    logging::start(&settings.log);
+    for warning in &loaded.warnings {
+        warn!("{warning}");
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(serve_with_shop(arguments, scenario))
+    runtime.block_on(serve_with_shop(settings, scenario, arguments.rate))
 }
 
 /// Whether somebody answers there.
@@ -124,17 +118,9 @@ pub(crate) fn run_shop(arguments: ShopArguments) -> anyhow::Result<()> {
     hotspan_demo::run_shop(&ShopOptions { server, store, scenario, rate }, &stop)
 }
 
-async fn serve_with_shop(arguments: DemoArguments, scenario: Scenario) -> anyhow::Result<()> {
-    anyhow::ensure!(arguments.http != Address::Off, "the demo needs its page; leave --http on");
-    let store = arguments.store.clone();
-    let settings = Settings {
-        store: arguments.store,
-        http: arguments.http,
-        otlp_grpc: arguments.otlp_grpc,
-        otlp_http: arguments.otlp_http,
-        tempo: arguments.tempo,
-        ..Settings::default()
-    };
+async fn serve_with_shop(settings: Settings, scenario: Scenario, rate: f64) -> anyhow::Result<()> {
+    anyhow::ensure!(settings.http != Address::Off, "the demo needs its page; leave --http on");
+    let store = settings.store.clone();
     let stop_server = CancellationToken::new();
     let (announce, announced) = oneshot::channel();
     let mut server =
@@ -149,8 +135,8 @@ async fn serve_with_shop(arguments: DemoArguments, scenario: Scenario) -> anyhow
     if !wait_until_ready(page, &mut server).await {
         return server.await?;
     }
-    let mut shop = start_shop(page, &store, &scenario, arguments.rate)?;
-    introduce(&bound, page, &scenario, arguments.rate);
+    let mut shop = start_shop(page, &store, &scenario, rate)?;
+    introduce(&bound, page, &scenario, rate);
     let first_slow = tokio::spawn(point_at_slow_checkout(store.clone(), page));
     let shop_ended = tokio::select! {
         () = stop_signal() => None,
@@ -330,10 +316,4 @@ async fn stop_signal() {
         _ = interrupt.recv() => {}
         _ = terminate.recv() => {}
     }
-}
-
-/// Quieter than a server: this one is for people.
-fn start_logging() {
-    let filter = EnvFilter::try_from_env("HOTSPAN_LOG").unwrap_or_else(|_| EnvFilter::new("warn,sqlx=error"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).compact().init();
 }

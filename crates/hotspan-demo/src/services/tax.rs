@@ -18,7 +18,7 @@ use crate::telemetry::{Kind, Span};
 const TAX: Endpoint = Endpoint { service: Service::Tax, method: "POST", route: "/v1/tax" };
 /// What parsing the document is to cost. Its size follows from that, so that the problem weighs the same on a slow
 /// machine, in a build without optimisation, and here.
-const PARSE_COST: Duration = Duration::from_millis(13);
+const PARSE_COST: Duration = Duration::from_millis(8);
 /// Districts per region, at least and at most; about a kilobyte each for all regions together.
 const DISTRICTS: RangeInclusive<usize> = 20..=1500;
 

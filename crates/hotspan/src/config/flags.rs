@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 use hotspan_server::config::{KEYS, Key};
 
-use super::sources::Given;
+use super::sources::{Defaults, Given};
 
 const CONFIG: &str = "config";
 
@@ -16,6 +16,20 @@ pub(crate) struct ConfigFlags(Given);
 /// `--config` and `--store`, for commands that need to find the store and nothing else.
 #[derive(Debug)]
 pub(crate) struct StoreFlags(Given);
+
+/// The flags of `serve` with the defaults of the demo, which keeps its data apart.
+#[derive(Debug)]
+pub(crate) struct DemoFlags(Given);
+
+/// A store of its own, and a quieter log than a server's: the demo is for people.
+const DEMO_DEFAULTS: &[(&str, &str)] =
+    &[("store", ".hotspan"), ("log.level", "warn,sqlx=error"), ("log.format", "text")];
+
+impl From<DemoFlags> for Given {
+    fn from(flags: DemoFlags) -> Self {
+        flags.0
+    }
+}
 
 impl From<ConfigFlags> for Given {
     fn from(flags: ConfigFlags) -> Self {
@@ -37,7 +51,7 @@ fn is_store(key: &Key) -> bool {
     key.name == "store"
 }
 
-fn add(command: Command, wanted: fn(&Key) -> bool) -> Command {
+fn add(command: Command, wanted: fn(&Key) -> bool, defaults: Defaults) -> Command {
     let config = Arg::new(CONFIG)
         .long(CONFIG)
         .value_name("FILE")
@@ -46,42 +60,45 @@ fn add(command: Command, wanted: fn(&Key) -> bool) -> Command {
     let mut command = command.arg(config);
     for key in KEYS.iter().filter(|key| wanted(key)) {
         let Some(flag) = key.flag else { continue };
-        let help = format!("{} [env: {}] [default: {}]", key.doc, key.variable(), key.default_text());
+        let default = defaults.iter().find(|(name, _)| *name == key.name);
+        let default = default.map_or_else(|| key.default_text(), |(_, text)| (*text).to_owned());
+        let help = format!("{} [env: {}] [default: {default}]", key.doc, key.variable());
         command = command.arg(Arg::new(flag).long(flag).value_name(key.kind().placeholder()).help(help));
     }
     command
 }
 
-fn read(matches: &ArgMatches, wanted: fn(&Key) -> bool) -> Given {
+fn read(matches: &ArgMatches, wanted: fn(&Key) -> bool, defaults: Defaults) -> Given {
     let with_flag = KEYS.iter().filter(|key| wanted(key)).filter_map(|key| Some((key, key.flag?)));
     let values = with_flag.filter_map(|(key, flag)| Some((key, matches.get_one::<String>(flag)?.clone())));
-    Given { file: matches.get_one::<PathBuf>(CONFIG).cloned(), values: values.collect() }
+    Given { file: matches.get_one::<PathBuf>(CONFIG).cloned(), values: values.collect(), defaults }
 }
 
 macro_rules! impl_arguments {
-    ($flags:ident, $wanted:expr) => {
+    ($flags:ident, $wanted:expr, $defaults:expr) => {
         impl Args for $flags {
             fn augment_args(command: Command) -> Command {
-                add(command, $wanted)
+                add(command, $wanted, $defaults)
             }
 
             fn augment_args_for_update(command: Command) -> Command {
-                add(command, $wanted)
+                add(command, $wanted, $defaults)
             }
         }
 
         impl FromArgMatches for $flags {
             fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-                Ok(Self(read(matches, $wanted)))
+                Ok(Self(read(matches, $wanted, $defaults)))
             }
 
             fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-                self.0 = read(matches, $wanted);
+                self.0 = read(matches, $wanted, $defaults);
                 Ok(())
             }
         }
     };
 }
 
-impl_arguments!(ConfigFlags, any_key);
-impl_arguments!(StoreFlags, is_store);
+impl_arguments!(ConfigFlags, any_key, &[]);
+impl_arguments!(StoreFlags, is_store, &[]);
+impl_arguments!(DemoFlags, any_key, DEMO_DEFAULTS);

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clap::Subcommand;
 
-pub(crate) use flags::{ConfigFlags, StoreFlags};
+pub(crate) use flags::{ConfigFlags, DemoFlags, StoreFlags};
 pub(crate) use sources::{Loaded, load};
 
 #[derive(Debug, Subcommand)]

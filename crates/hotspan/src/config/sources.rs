@@ -17,7 +17,12 @@ const USUAL_FILE: &str = "hotspan.toml";
 pub(crate) struct Given {
     pub(super) file: Option<PathBuf>,
     pub(super) values: Vec<(&'static Key, String)>,
+    /// What the command takes where nobody says anything, if that differs from the usual.
+    pub(super) defaults: Defaults,
 }
+
+/// Names of keys and the values that they have at first.
+pub(super) type Defaults = &'static [(&'static str, &'static str)];
 
 /// The configuration in force, and what is odd about it.
 #[derive(Debug)]
@@ -30,6 +35,10 @@ pub(crate) struct Loaded {
 pub(crate) fn load(given: &Given) -> anyhow::Result<Loaded> {
     let mut config = Config::default();
     let mut problems = Vec::new();
+    for (name, text) in given.defaults {
+        let key = Key::named(name).with_context(|| format!("there is no key {name}"))?;
+        problems.extend(config.set(key, text, Origin::Default).err());
+    }
     if let Some(path) = file_to_read(given) {
         let name = path.display().to_string();
         let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read the configuration {name}"))?;
@@ -68,7 +77,8 @@ fn apply_file(config: &mut Config, name: &str, text: &str) -> (usize, Vec<Proble
 
 fn file_to_read(given: &Given) -> Option<PathBuf> {
     let from_variable = || std::env::var_os(FILE_VARIABLE).filter(|name| !name.is_empty()).map(PathBuf::from);
-    let usual = || Some(PathBuf::from(USUAL_FILE)).filter(|path: &PathBuf| Path::exists(path));
+    // A command with defaults of its own, such as the demo, leaves the server's file and store alone.
+    let usual = || Some(PathBuf::from(USUAL_FILE)).filter(|path| given.defaults.is_empty() && Path::exists(path));
     given.file.clone().or_else(from_variable).or_else(usual)
 }
 

@@ -1,0 +1,1 @@
+"""An order service whose slow requests lead to a line of code."""

@@ -1,0 +1,83 @@
+// What every client must give: the code of the slow span, linked, and nothing of any other request.
+import assert from 'node:assert/strict';
+
+// The slow requests of the example services: their spans, from the request's own to the one that burns the CPU.
+export const CHECKOUT = { method: 'POST', path: '/api/checkout?items=', spans: ['POST /api/checkout', 'order.calculate_totals', 'calculate_tax'] };
+export const SEARCH = { method: 'GET', path: '/api/search?words=', spans: ['GET /api/search', 'catalogue.rank'] };
+
+// Runs a row: two chosen requests of different kinds side by side with one that is not chosen, twice.
+// Returns what stands in the matrix.
+export async function checkClient(row, hotspan, service) {
+  const send = (request, amount, chosen) => service.send(request.method, request.path + amount, { chosen });
+  const items = await service.calibrate((amount) => send(CHECKOUT, amount, false));
+  const words = await service.calibrate((amount) => send(SEARCH, amount, false));
+  const rounds = [];
+  for (let round = 0; round < 2; round += 1) {
+    const [slow, other, unchosen] = await Promise.all([
+      send(CHECKOUT, items, true),
+      send(SEARCH, words, true),
+      send(CHECKOUT, Math.ceil(items / 4), false),
+    ]);
+    rounds.push({ slow, other, unchosen });
+  }
+  await row.collect?.(hotspan, service);
+  const exit = await service.child.stop();
+  assert.equal(exit, 0, `${row.name} ended with ${exit}: ${service.child.said.slice(-20).join('\n')}`);
+
+  const [checkoutCode, searchCode] = row.functions;
+  const shares = [];
+  for (const { slow, other, unchosen } of rounds) {
+    shares.push(await checkRequest(row, hotspan, slow.traceId, CHECKOUT, checkoutCode, searchCode));
+    shares.push(await checkRequest(row, hotspan, other.traceId, SEARCH, searchCode, checkoutCode));
+    await hotspan.until('the spans of the request that is not profiled', async () => (await hotspan.spans(unchosen.traceId)).length > 0);
+    const samples = await hotspan.samples(unchosen.traceId, row.type);
+    assert.equal(samples.length, 0, 'a request that was not chosen has samples');
+  }
+  await checkCohort(row, hotspan, checkoutCode);
+  for (const type of row.alsoSends ?? []) {
+    const ofAll = await hotspan.stacks({ app: row.service, type });
+    assert.ok(sum(ofAll) > 0, `there is no ${type} profile of ${row.service}`);
+  }
+  return { share: Math.min(...shares) };
+}
+
+// The share of the span's flame graph that is the function which burned the time.
+async function checkRequest(row, hotspan, traceId, request, own, foreign) {
+  const spans = await hotspan.until(`all spans of ${request.spans[0]}`, async () => {
+    const spans = await hotspan.spans(traceId);
+    return request.spans.every((name) => spans.some((span) => span.name === name)) && spans;
+  });
+  const slow = spans.find((span) => span.name === (row.linksTo === 'span' ? request.spans.at(-1) : request.spans[0]));
+  assert.equal(slow.service, row.service);
+
+  const stacks = await hotspan.until(`the flame graph of ${slow.name}`, async () => {
+    const stacks = await hotspan.stacks({ span_id: slow.id, type: row.type });
+    return stacks.length > 0 && stacks;
+  });
+  const total = sum(stacks);
+  const burned = sum(stacks.filter(({ stack }) => own.test(stack)));
+  const text = stacks.map(({ stack, value }) => `${stack} ${value}`).join('\n');
+  assert.ok(burned > 0.5 * total, `${own} has ${burned} of ${total} ns of ${slow.name}:\n${text}`);
+  assert.ok(!stacks.some(({ stack }) => foreign.test(stack)), `${slow.name} holds code of another request:\n${text}`);
+  // On one thread there is no more CPU time than time, give or take some samples; on a busy machine there is much less.
+  assert.ok(total < 1.25 * slow.nanoseconds, `${slow.name} took ${slow.nanoseconds} ns, its samples sum to ${total}`);
+  assert.ok(total > 30e6, `${slow.name} took ${slow.nanoseconds} ns, its samples sum only to ${total}`);
+
+  const samples = await hotspan.samples(traceId, row.type);
+  assert.ok(samples.length > 0, 'the trace has samples');
+  for (const sample of samples) {
+    assert.equal(sample.trace_id, traceId);
+    assert.equal(sample.span_id, slow.id, `a sample is not linked to ${slow.name}`);
+    assert.ok(!sample.stack_trace.some((frame) => foreign.test(frame.function)), 'a sample of another request');
+  }
+  return burned / total;
+}
+
+// From a search for slow spans to their code in one question.
+async function checkCohort(row, hotspan, own) {
+  const query = `{ resource.service.name = "${row.service}" && name = "POST /api/checkout" && duration > 100ms }`;
+  const flame = await hotspan.post('/api/v1/cohort/flame', { query, type: row.type, scope: 'subtree', from: 'now-30m' });
+  assert.ok(flame.flamebearer.names.some((name) => own.test(name)), `the cohort's flame graph lacks ${own}`);
+}
+
+const sum = (stacks) => stacks.reduce((total, { value }) => total + value, 0);
