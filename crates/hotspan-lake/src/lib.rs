@@ -33,7 +33,7 @@ use tokio::sync::Notify;
 pub use catalog::{Catalog, Snapshot};
 pub use error::{LakeError, Result};
 pub use ingest::{Ingest, IngestCounters, IngestOptions, Receipt};
-pub use segment::{ReadOptions, Segment, SegmentReader};
+pub use segment::{IdPart, IdSet, ReadOptions, Segment, SegmentReader};
 pub use table::Table;
 
 use crate::catalog::{StoreLock, now_nanos};

@@ -1,5 +1,17 @@
 //! How far an answer can be trusted: every result carries this beside its numbers (R4, R9).
 
+/// How surely a sample belongs to a span.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub enum LinkStrength {
+    /// The sample names the span.
+    #[default]
+    Exact,
+    /// The sample names the local root, and the span covers its time on the same thread.
+    Inherited,
+    /// Thread and time overlap, and the sample names nothing.
+    Inferred,
+}
+
 /// What an answer rests on, and what it does not show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Exactness {
@@ -9,6 +21,10 @@ pub struct Exactness {
     pub spans: u64,
     /// Samples that name their span themselves.
     pub linked_samples: u64,
+    /// Samples that name a span above theirs.
+    pub inherited_samples: u64,
+    /// Samples that name no span, and were matched by thread and time.
+    pub inferred_samples: u64,
     /// Nodes that were folded away to keep the answer small, and the value they carry.
     pub pruned_nodes: u64,
     /// The value inside pruned nodes.
@@ -31,6 +47,8 @@ impl Exactness {
         self.samples += other.samples;
         self.spans += other.spans;
         self.linked_samples += other.linked_samples;
+        self.inherited_samples += other.inherited_samples;
+        self.inferred_samples += other.inferred_samples;
         self.pruned_nodes += other.pruned_nodes;
         self.pruned_value += other.pruned_value;
         self.unresolved_paths += other.unresolved_paths;

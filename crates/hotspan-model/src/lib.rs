@@ -23,7 +23,7 @@ pub mod span;
 pub use attribute::{Attribute, Value};
 pub use attribute_json::attributes_from_json;
 pub use call_path::{Frame, FrameId, FrameKind, NodeId, PathTable};
-pub use exactness::Exactness;
+pub use exactness::{Exactness, LinkStrength};
 pub use flame::FlameTree;
 pub use ids::{ProfileId, SeriesId, SpanId, TenantId, TraceId};
 pub use labels::Labels;

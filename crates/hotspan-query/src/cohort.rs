@@ -1,14 +1,22 @@
 //! Cohorts: any TraceQL search selects spans, and the spans select the code that ran in them.
 
 use std::str::FromStr;
+use std::sync::Arc;
 
-use hashbrown::{HashMap, HashSet};
+use arrow::array::RecordBatch;
+use futures::{FutureExt, StreamExt, TryStreamExt};
+use hashbrown::HashSet;
+use hotspan_lake::{Lake, ReadOptions, Segment, Snapshot};
 use hotspan_model::{SpanId, TenantId, TraceId};
-use hotspan_traceql::{Program, SpanSource, TraceSource};
+use hotspan_traceql::{Program, SpanSource, TraceSource, TraceView};
 
 use crate::Engine;
 use crate::error::{QueryError, Result};
-use crate::search::{gather, overlapping, reach_back, reach_on, slices};
+use crate::linked::{SampleOwners, SpanKey};
+use crate::outline::{SharedTexts, SpanOutline, by_trace, children_of, mark_descendants};
+use crate::process::ProcessTime;
+use crate::search::{BoundSpans, Slice, columns_of, gather, overlapping, reach_back, reach_on, slices};
+use crate::side_by_side::{Job, side_by_side};
 
 /// Whose samples count for a selected span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -20,6 +28,8 @@ pub enum CohortScope {
     Subtree,
     /// Those of its whole trace.
     Trace,
+    /// Everything that its process did while it ran, for whomever.
+    Process,
 }
 
 impl FromStr for CohortScope {
@@ -30,101 +40,253 @@ impl FromStr for CohortScope {
             "span" => Ok(Self::Span),
             "subtree" => Ok(Self::Subtree),
             "trace" => Ok(Self::Trace),
-            other => Err(QueryError::Invalid(format!("scope {other:?} is not known; use span, subtree or trace"))),
+            "process" => Ok(Self::Process),
+            other => {
+                Err(QueryError::Invalid(format!("scope {other:?} is not known; use span, subtree, trace or process")))
+            }
         }
     }
 }
 
-/// The spans that a search selected.
-#[derive(Debug, Clone, Default)]
-pub struct Cohort {
-    /// Spans whose samples count; empty if whole traces count.
-    pub spans: Vec<SpanId>,
-    /// Traces whose samples count.
-    pub traces: Vec<TraceId>,
-    /// How many spans the search matched, before children were added.
-    pub matched: u64,
-    /// Whether there were more than `limit`; the latest were kept.
-    pub is_cut: bool,
+/// A span that a search selected.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CohortSpan {
+    /// Its trace.
+    pub trace_id: TraceId,
+    /// Its own id.
+    pub span_id: SpanId,
+    /// Start in nanoseconds since 1970.
+    pub start: i64,
+    /// Length in nanoseconds; negative when a clock jumped.
+    pub duration: i64,
+    /// The service it belongs to.
+    pub service: Arc<str>,
+    /// Operation name.
+    pub name: Arc<str>,
 }
 
+/// The spans that a search selected, the latest first, each once.
+#[derive(Debug, Clone, Default)]
+pub struct Cohort {
+    /// The spans.
+    pub spans: Vec<CohortSpan>,
+    /// How many spans the search matched; more than there are in `spans` if there were too many.
+    pub matched: u64,
+}
+
+impl Cohort {
+    /// Whether the earliest spans were left out because there were too many.
+    pub fn is_cut(&self) -> bool {
+        self.matched > self.spans.len() as u64
+    }
+
+    /// The traces of the spans, each once, sorted.
+    pub fn traces(&self) -> Vec<TraceId> {
+        let mut traces: Vec<TraceId> = self.spans.iter().map(|span| span.trace_id).collect();
+        traces.sort_unstable();
+        traces.dedup();
+        traces
+    }
+
+    /// From the first start to the last end.
+    pub fn range(&self) -> (i64, i64) {
+        let from = self.spans.iter().map(|span| span.start).min().unwrap_or(0);
+        let until = self.spans.iter().map(|span| span.start.saturating_add(span.duration.max(0))).max();
+        (from, until.unwrap_or(0).saturating_add(1))
+    }
+}
+
+/// Spans that a cohort holds where nothing else is said: some hundred megabytes at most.
+pub const MAX_COHORT_SPANS: usize = 1_000_000;
+/// Traces whose shape is looked at in one go.
+const TRACES_AT_ONCE: usize = 20_000;
+/// Rows of a file that one job reads.
+const JOB_ROWS: usize = 1 << 18;
+
 impl Engine {
-    /// The spans that match a search and start in `from..until`, at most `limit` of them, with what `scope` adds.
+    /// The spans that match a search and start in `from..until`; the latest `limit` of them, if there are more.
     pub async fn cohort(
         &self,
         tenant: &TenantId,
+        snapshot: &Snapshot,
         program: &Program,
         (from, until): (i64, i64),
-        scope: CohortScope,
         limit: usize,
     ) -> Result<Cohort> {
         let search = program.search().ok_or_else(|| {
             QueryError::Invalid("a cohort is selected by a search, not by a metrics query".to_owned())
         })?;
-        let snapshot = self.snapshot();
-        let segments = overlapping(&snapshot, tenant, reach_back(from), reach_on(until));
-        let mut selected: Vec<(i64, TraceId, Vec<SpanId>)> = Vec::new();
-        for slice in slices(&segments) {
-            let Some(mut gathered) = gather(self.lake(), &segments, slice, program.fields()).await? else { continue };
+        let shared = Arc::new(program.clone());
+        let jobs = if search.span_filter().is_some() {
+            self.span_jobs(overlapping(snapshot, tenant, from, until), &shared, (from, until))
+        } else {
+            let segments = Arc::new(overlapping(snapshot, tenant, reach_back(from), reach_on(until)));
+            let job = |slice| {
+                trace_job(Arc::clone(self.lake()), Arc::clone(&segments), Arc::clone(&shared), slice, (from, until))
+            };
+            slices(&segments).into_iter().map(job).collect()
+        };
+        let mut gathering = Gathering { spans: Vec::new(), seen: HashSet::new(), limit };
+        side_by_side(jobs, &mut |spans| {
+            gathering.add(spans);
+            Ok(())
+        })
+        .await?;
+        Ok(gathering.finish())
+    }
+
+    fn span_jobs(
+        &self,
+        segments: Vec<Arc<Segment>>,
+        program: &Arc<Program>,
+        (from, until): (i64, i64),
+    ) -> Vec<Job<Vec<CohortSpan>>> {
+        let columns = columns_of(program.fields());
+        let mut jobs: Vec<Job<Vec<CohortSpan>>> = Vec::new();
+        for segment in segments {
+            for first in (0..segment.rows as usize).step_by(JOB_ROWS) {
+                let rows = first..(first + JOB_ROWS).min(segment.rows as usize);
+                let options = ReadOptions::columns(&columns).within("start_time", from, until).rows(vec![rows]);
+                let (lake, program, segment) = (Arc::clone(self.lake()), Arc::clone(program), Arc::clone(&segment));
+                let job = async move {
+                    let batches = lake.reader().stream(&segment, options).await?.map_err(QueryError::from);
+                    Ok(batches.map(move |batch| select_spans(batch?, &program)).boxed())
+                };
+                jobs.push(job.boxed());
+            }
+        }
+        jobs
+    }
+
+    /// Whose samples count for a cohort.
+    pub async fn cohort_owners(
+        &self,
+        tenant: &TenantId,
+        snapshot: &Snapshot,
+        cohort: &Cohort,
+        scope: CohortScope,
+    ) -> Result<SampleOwners> {
+        let key = |trace_id, span_id| SpanKey { trace_id: Some(trace_id), span_id };
+        match scope {
+            CohortScope::Span => {
+                Ok(SampleOwners::Spans(cohort.spans.iter().map(|span| key(span.trace_id, span.span_id)).collect()))
+            }
+            CohortScope::Trace => Ok(SampleOwners::Traces(cohort.traces())),
+            CohortScope::Subtree => {
+                let mut keys: Vec<SpanKey> = Vec::with_capacity(cohort.spans.len());
+                let mut add = |trace: &[SpanOutline], mut selected: Vec<bool>| {
+                    mark_descendants(&children_of(trace), &mut selected);
+                    let below = trace.iter().zip(&selected).filter(|(_, selected)| **selected);
+                    keys.extend(below.map(|(span, _)| key(span.trace_id, span.span_id)));
+                };
+                self.visit_cohort_traces(tenant, snapshot, cohort, &mut add).await?;
+                Ok(SampleOwners::Spans(keys))
+            }
+            CohortScope::Process => {
+                let mut spans: Vec<SpanOutline> = Vec::with_capacity(cohort.spans.len());
+                let mut add = |trace: &[SpanOutline], selected: Vec<bool>| {
+                    spans.extend(trace.iter().zip(selected).filter(|(_, is)| *is).map(|(span, _)| span.clone()));
+                };
+                self.visit_cohort_traces(tenant, snapshot, cohort, &mut add).await?;
+                Ok(SampleOwners::Processes(ProcessTime::of_spans(spans.iter())))
+            }
+        }
+    }
+
+    /// Shows every trace of a cohort whole, with which of its spans were selected.
+    pub(crate) async fn visit_cohort_traces(
+        &self,
+        tenant: &TenantId,
+        snapshot: &Snapshot,
+        cohort: &Cohort,
+        visit: &mut (dyn FnMut(&[SpanOutline], Vec<bool>) + Send + '_),
+    ) -> Result<()> {
+        let selected: HashSet<(TraceId, SpanId)> =
+            cohort.spans.iter().map(|span| (span.trace_id, span.span_id)).collect();
+        for traces in cohort.traces().chunks(TRACES_AT_ONCE) {
+            let spans = self.outlines(tenant, snapshot, traces, cohort.range()).await?;
+            for trace in by_trace(&spans) {
+                let is_selected = trace.iter().map(|span| selected.contains(&(span.trace_id, span.span_id)));
+                visit(trace, is_selected.collect());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The spans of a batch that match, each judged alone.
+fn select_spans(batch: RecordBatch, program: &Program) -> Result<Vec<CohortSpan>> {
+    let Some(filter) = program.search().and_then(|search| search.span_filter()) else { return Ok(Vec::new()) };
+    let spans = BoundSpans::bind(batch, program.fields())?;
+    let mut matches = Vec::new();
+    filter.select(&TraceView::of_batch(&spans), 0..spans.span_count(), &mut matches);
+    let mut texts = SharedTexts::default();
+    Ok(matches.into_iter().map(|span| cohort_span(&spans, span as usize, &mut texts)).collect())
+}
+
+/// The spans of a slice of traces that match, each trace judged whole.
+fn trace_job(
+    lake: Arc<Lake>,
+    segments: Arc<Vec<Arc<Segment>>>,
+    program: Arc<Program>,
+    slice: Slice,
+    (from, until): (i64, i64),
+) -> Job<Vec<CohortSpan>> {
+    let job = async move {
+        let mut selected = Vec::new();
+        let Some(search) = program.search() else { return Ok(futures::stream::empty().boxed()) };
+        if let Some(mut gathered) = gather(&lake, &segments, slice, program.fields()).await? {
+            let mut texts = SharedTexts::default();
             for rows in std::mem::take(&mut gathered.traces) {
                 gathered.spans.show(rows);
                 let spans = &gathered.spans;
                 if !program.prefilter().may_match(spans) {
                     continue;
                 }
-                let mut matched: Vec<usize> = search
-                    .evaluate(&program.view(spans))
-                    .into_iter()
-                    .flat_map(|set| set.spans)
-                    .map(|span| span as usize)
-                    .filter(|span| (from..until).contains(&spans.start_nanos(*span)))
-                    .collect();
-                matched.sort_unstable();
-                matched.dedup();
-                let subtrees = (scope == CohortScope::Subtree && !matched.is_empty()).then(|| children_of(spans));
-                for span in matched {
-                    let ids = match &subtrees {
-                        Some(children) => subtree(spans, children, span),
-                        None => vec![spans.span_id(span)],
-                    };
-                    selected.push((spans.start_nanos(span), spans.trace_id(span), ids));
-                }
+                let matched = search.evaluate(&program.view(spans)).into_iter().flat_map(|set| set.spans);
+                let in_time = matched.filter(|span| (from..until).contains(&spans.start_nanos(*span as usize)));
+                selected.extend(in_time.map(|span| cohort_span(spans, span as usize, &mut texts)));
             }
         }
-        selected.sort_unstable_by_key(|(start, trace, _)| (std::cmp::Reverse(*start), *trace));
-        let matched = selected.len() as u64;
-        let is_cut = selected.len() > limit;
-        selected.truncate(limit);
-        let traces: HashSet<TraceId> = selected.iter().map(|(_, trace, _)| *trace).collect();
-        let spans: HashSet<SpanId> = match scope {
-            CohortScope::Trace => HashSet::new(),
-            _ => selected.into_iter().flat_map(|(_, _, ids)| ids).collect(),
-        };
-        Ok(Cohort { spans: spans.into_iter().collect(), traces: traces.into_iter().collect(), matched, is_cut })
+        Ok(futures::stream::once(std::future::ready(Ok(selected))).boxed())
+    };
+    job.boxed()
+}
+
+fn cohort_span(spans: &BoundSpans, span: usize, texts: &mut SharedTexts) -> CohortSpan {
+    CohortSpan {
+        trace_id: spans.trace_id(span),
+        span_id: spans.span_id(span),
+        start: spans.start_nanos(span),
+        duration: spans.duration_nanos(span),
+        service: texts.share(spans.service_name(span)),
+        name: texts.share(spans.name(span)),
     }
 }
 
-fn children_of(spans: &impl TraceSource) -> HashMap<SpanId, Vec<usize>> {
-    let mut children: HashMap<SpanId, Vec<usize>> = HashMap::new();
-    for span in 0..spans.span_count() {
-        if let Some(parent) = spans.parent_id(span) {
-            children.entry(parent).or_default().push(span);
-        }
-    }
-    children
+/// Keeps the latest spans, each once.
+struct Gathering {
+    spans: Vec<CohortSpan>,
+    /// A span may match in several spansets, or be stored twice.
+    seen: HashSet<(TraceId, SpanId)>,
+    limit: usize,
 }
 
-fn subtree(spans: &impl TraceSource, children: &HashMap<SpanId, Vec<usize>>, root: usize) -> Vec<SpanId> {
-    let mut ids = Vec::new();
-    let mut seen: HashSet<SpanId> = HashSet::new();
-    let mut pending = vec![root];
-    while let Some(span) = pending.pop() {
-        let id = spans.span_id(span);
-        // Parent links may form a circle in a broken trace.
-        if seen.insert(id) {
-            ids.push(id);
-            pending.extend(children.get(&id).into_iter().flatten());
+impl Gathering {
+    fn add(&mut self, spans: Vec<CohortSpan>) {
+        self.spans.extend(spans.into_iter().filter(|span| self.seen.insert((span.trace_id, span.span_id))));
+        if self.spans.len() > 2 * self.limit.max(1 << 16) {
+            self.keep_latest();
         }
     }
-    ids
+
+    fn keep_latest(&mut self) {
+        self.spans.sort_unstable_by_key(|span| (std::cmp::Reverse(span.start), span.trace_id, span.span_id));
+        self.spans.truncate(self.limit);
+    }
+
+    fn finish(mut self) -> Cohort {
+        self.keep_latest();
+        Cohort { spans: self.spans, matched: self.seen.len() as u64 }
+    }
 }

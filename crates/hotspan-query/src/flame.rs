@@ -5,16 +5,16 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, RecordBatch};
+use arrow::array::RecordBatch;
 use hashbrown::{HashMap, HashSet};
-use hotspan_lake::segment::id_index::IdKind;
-use hotspan_lake::{ReadOptions, Snapshot, Table, arrays};
+use hotspan_lake::{Snapshot, arrays};
 use hotspan_model::flame::NodeText;
 use hotspan_model::labels::PROFILE_TYPE;
 use hotspan_model::{Exactness, FlameTree, ProfileId, ProfileType, SpanId, TenantId, TraceId};
 
 use crate::Engine;
 use crate::error::Result;
+use crate::linked::{LinkedQuery, LinkedSample, SampleOwners, SpanKey};
 use crate::scan::{Grain, Scan, sample_count};
 use crate::selector::{Matcher, Selector};
 use crate::symbols::{PathEntry, Place, SymbolIndex};
@@ -34,12 +34,33 @@ pub struct FlameQuery {
     pub spans: Vec<SpanId>,
     /// Only samples of these traces; empty means any.
     pub traces: Vec<TraceId>,
+    /// Only samples of these; if given, `spans` and `traces` say nothing.
+    pub owners: Option<SampleOwners>,
     /// Only samples of these profiles; empty means any.
     pub profiles: Vec<ProfileId>,
     /// Only stacks that start with these functions, the root first; empty means any.
     pub call_site: Vec<String>,
     /// How many nodes to keep; 0 keeps all.
     pub max_nodes: usize,
+}
+
+impl FlameQuery {
+    /// Whose samples are asked for; none if anybody's are.
+    pub(crate) fn sample_owners(&self) -> Option<SampleOwners> {
+        if let Some(owners) = &self.owners {
+            return Some(owners.clone());
+        }
+        let key = |span: &SpanId, trace_id| SpanKey { trace_id, span_id: *span };
+        match (self.spans.as_slice(), self.traces.as_slice()) {
+            ([], []) => None,
+            ([], traces) => Some(SampleOwners::Traces(traces.to_vec())),
+            (spans, []) => Some(SampleOwners::Spans(spans.iter().map(|span| key(span, None)).collect())),
+            (spans, traces) => {
+                let keys = spans.iter().flat_map(|span| traces.iter().map(move |trace| key(span, Some(*trace))));
+                Some(SampleOwners::Spans(keys.collect()))
+            }
+        }
+    }
 }
 
 /// A flame graph and what it rests on.
@@ -56,7 +77,6 @@ pub struct FlameAnswer {
 pub(crate) struct PathValues {
     pub(crate) values: HashMap<u64, i64>,
     pub(crate) exactness: Exactness,
-    spans: HashSet<[u8; 8]>,
 }
 
 impl PathValues {
@@ -107,16 +127,16 @@ impl Engine {
         snapshot: &Snapshot,
         query: &FlameQuery,
     ) -> Result<PathValues> {
-        let series = self.series_ids(tenant, snapshot, query).await?;
         let mut values = PathValues::default();
-        if !series.is_empty() {
-            if query.spans.is_empty() && query.traces.is_empty() {
-                self.sum_range(tenant, snapshot, query, &series, &mut values).await?;
-            } else {
-                self.sum_of_ids(tenant, snapshot, query, &series, &mut values).await?;
+        match query.sample_owners() {
+            Some(owners) => self.sum_of_owners(tenant, snapshot, query, owners, &mut values).await?,
+            None => {
+                let series = self.series_ids(tenant, snapshot, query).await?;
+                if !series.is_empty() {
+                    self.sum_range(tenant, snapshot, query, &series, &mut values).await?;
+                }
             }
         }
-        values.exactness.spans = values.spans.len() as u64;
         Ok(values)
     }
 
@@ -158,59 +178,30 @@ impl Engine {
         Ok(())
     }
 
-    /// Sums the samples of spans and traces, found through the id indexes.
-    async fn sum_of_ids(
+    /// Sums the samples of spans and traces.
+    async fn sum_of_owners(
         &self,
         tenant: &TenantId,
         snapshot: &Snapshot,
         query: &FlameQuery,
-        series: &Arc<Vec<u64>>,
+        owners: SampleOwners,
         values: &mut PathValues,
     ) -> Result<()> {
-        let spans: HashSet<[u8; 8]> = query.spans.iter().map(|span| span.0).collect();
-        let traces: HashSet<[u8; 16]> = query.traces.iter().map(|trace| trace.0).collect();
-        let profiles: HashSet<[u8; 16]> = query.profiles.iter().map(|profile| profile.0).collect();
-        let options = ReadOptions::columns(&["series", "time", "trace_id", "span_id", "path", "value", "profile_id"]);
-        // Spans are the narrower key; traces then only filter.
-        let keys: Vec<(IdKind, Vec<u8>)> = if spans.is_empty() {
-            traces.iter().map(|id| (IdKind::Trace, id.to_vec())).collect()
-        } else {
-            spans.iter().map(|id| (IdKind::Span, id.to_vec())).collect()
+        let linked = LinkedQuery {
+            owners,
+            profile_types: vec![query.profile_type.clone()],
+            selector: query.selector.clone(),
+            from: query.from,
+            until: query.until,
+            profiles: query.profiles.clone(),
+            with_threads: false,
         };
-        for segment in snapshot.segments(tenant, Table::Samples).iter() {
-            if !segment.overlaps(query.from, query.until) {
-                values.exactness.segments_pruned += 1;
-                continue;
-            }
-            values.exactness.segments_read += 1;
-            for (kind, id) in &keys {
-                for batch in self.lake().reader().rows_with_id(segment, *kind, id, &options).await? {
-                    let series_ids = arrays::uint64s(&batch, "series")?.values();
-                    let times = arrays::times(&batch, "time")?.values();
-                    let trace_ids = arrays::ids(&batch, "trace_id")?;
-                    let span_ids = arrays::ids(&batch, "span_id")?;
-                    let profile_ids = arrays::ids(&batch, "profile_id")?;
-                    let paths = arrays::uint64s(&batch, "path")?.values();
-                    let sums = arrays::int64s(&batch, "value")?.values();
-                    for row in 0..batch.num_rows() {
-                        let in_time = times[row] >= query.from && times[row] < query.until;
-                        let in_trace = traces.is_empty()
-                            || (trace_ids.is_valid(row) && traces.contains(&arrays::id_at::<16>(trace_ids, row)));
-                        let in_profile =
-                            profiles.is_empty() || profiles.contains(&arrays::id_at::<16>(profile_ids, row));
-                        if !in_time || !in_trace || !in_profile || series.binary_search(&series_ids[row]).is_err() {
-                            continue;
-                        }
-                        values.add(paths[row], sums[row]);
-                        values.exactness.samples += 1;
-                        values.exactness.linked_samples += 1;
-                        if span_ids.is_valid(row) {
-                            values.spans.insert(arrays::id_at::<8>(span_ids, row));
-                        }
-                    }
-                }
-            }
-        }
+        let mut add = |sample: &LinkedSample| {
+            values.add(sample.path, sample.value);
+            Ok(())
+        };
+        let tables = self.visit_linked_samples(tenant, snapshot, &linked, &mut add).await?;
+        values.exactness.merge(&tables.exactness);
         Ok(())
     }
 }

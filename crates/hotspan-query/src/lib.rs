@@ -7,11 +7,15 @@
 //! An [`Engine`] answers point look-ups (a trace, the samples of a span) through the id indexes, flame graphs
 //! through rollups, and everything else by scanning; each answer says what it rests on (R4, R9).
 
+mod call_paths;
 pub mod cohort;
 mod engine;
 mod error;
 pub mod flame;
+mod linked;
 mod merged;
+pub mod outline;
+mod process;
 mod samples;
 mod scan;
 pub mod search;
@@ -19,16 +23,23 @@ pub mod selector;
 mod series;
 pub mod service_graph;
 pub mod services;
+mod side_by_side;
 pub mod span_metrics;
 mod symbols;
 mod timeline;
 pub mod trace;
 
-pub use cohort::{Cohort, CohortScope};
+pub use call_paths::{CallPaths, PathFrame};
+pub use cohort::{Cohort, CohortScope, CohortSpan, MAX_COHORT_SPANS};
 pub use engine::Engine;
 pub use error::{QueryError, Result};
 pub use flame::{FlameAnswer, FlameQuery};
+pub use linked::{
+    EachSample, LinkedQuery, LinkedSample, LinkedSamples, LinkedTables, SampleOwners, SampleThread, SpanKey,
+};
 pub use merged::{LeafTrim, MergedPaths};
+pub use outline::SpanOutline;
+pub use process::{Process, ProcessTime};
 pub use samples::{SampleFrame, SamplePage, SampleRow};
 pub use selector::{Matcher, Selector};
 pub use series::SeriesEntry;

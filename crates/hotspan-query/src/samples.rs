@@ -1,17 +1,19 @@
 //! The samples of spans and traces, one by one, with their stacks.
 
-use arrow::array::Array;
+use arrow::array::{Array, RecordBatch};
 use hashbrown::{HashMap, HashSet};
 use hotspan_lake::segment::id_index::IdKind;
 use hotspan_lake::{ReadOptions, Table, arrays};
 use hotspan_model::labels::PROFILE_TYPE;
-use hotspan_model::{Labels, ProfileId, ProfileType, SpanId, TenantId, TraceId};
+use hotspan_model::{Exactness, Labels, ProfileId, ProfileType, SpanId, TenantId, TraceId};
 use std::sync::Arc;
 
 use crate::Engine;
 use crate::error::Result;
 use crate::flame::FlameQuery;
+use crate::linked::OwnerFilter;
 use crate::selector::Matcher;
+use crate::side_by_side::side_by_side;
 use crate::symbols::SymbolIndex;
 
 /// One sample.
@@ -95,14 +97,9 @@ impl Engine {
         }
         let series = self.series(tenant, &snapshot, &selector, query.from, query.until).await?;
         let series: HashMap<u64, Arc<Labels>> = series.into_iter().map(|entry| (entry.id.0, entry.labels)).collect();
-        let spans: HashSet<[u8; 8]> = query.spans.iter().map(|span| span.0).collect();
-        let traces: HashSet<[u8; 16]> = query.traces.iter().map(|trace| trace.0).collect();
-        // Spans are the narrower key; traces then only filter.
-        let keys: Vec<(IdKind, Vec<u8>)> = if spans.is_empty() {
-            traces.iter().map(|id| (IdKind::Trace, id.to_vec())).collect()
-        } else {
-            spans.iter().map(|id| (IdKind::Span, id.to_vec())).collect()
-        };
+        let Some(owners) = query.sample_owners() else { return Ok(SamplePage::default()) };
+        let filter = OwnerFilter::new(&owners, &[]);
+        let Some(ids) = filter.id_set() else { return Ok(SamplePage::default()) };
         let options = ReadOptions::columns(&[
             "series",
             "time",
@@ -112,44 +109,41 @@ impl Engine {
             "value",
             "profile_id",
             "thread_name",
-        ]);
+        ])
+        .within("time", query.from, query.until);
+        let range = (query.from, query.until);
+        let mut exactness = Exactness::default();
+        let jobs = self.id_jobs(tenant, &snapshot, Table::Samples, &ids, range, &options, &mut exactness).await?;
         let mut rows = Vec::new();
-        for segment in snapshot.segments(tenant, Table::Samples).iter() {
-            if !segment.overlaps(query.from, query.until) {
-                continue;
+        let mut each = |batch: RecordBatch| {
+            let series_ids = arrays::uint64s(&batch, "series")?.values();
+            let times = arrays::times(&batch, "time")?.values();
+            let trace_ids = arrays::ids(&batch, "trace_id")?;
+            let span_ids = arrays::ids(&batch, "span_id")?;
+            let profile_ids = arrays::ids(&batch, "profile_id")?;
+            let threads = arrays::texts(&batch, "thread_name")?;
+            let paths = arrays::uint64s(&batch, "path")?.values();
+            let values = arrays::int64s(&batch, "value")?.values();
+            for row in 0..batch.num_rows() {
+                let Some(labels) = series.get(&series_ids[row]) else { continue };
+                let trace_id = trace_ids.is_valid(row).then(|| TraceId(arrays::id_at(trace_ids, row)));
+                let span_id = span_ids.is_valid(row).then(|| SpanId(arrays::id_at(span_ids, row)));
+                let Some((trace_id, span_id)) = filter.owner(0, times[row], trace_id, span_id) else { continue };
+                rows.push(SampleRow {
+                    time: times[row],
+                    value: values[row],
+                    trace_id,
+                    span_id,
+                    profile_id: ProfileId(arrays::id_at::<16>(profile_ids, row)),
+                    labels: Arc::clone(labels),
+                    thread_name: threads.get(row).to_owned(),
+                    frames: Vec::new(),
+                    path: paths[row],
+                });
             }
-            for (kind, id) in &keys {
-                for batch in self.lake().reader().rows_with_id(segment, *kind, id, &options).await? {
-                    let series_ids = arrays::uint64s(&batch, "series")?.values();
-                    let times = arrays::times(&batch, "time")?.values();
-                    let trace_ids = arrays::ids(&batch, "trace_id")?;
-                    let span_ids = arrays::ids(&batch, "span_id")?;
-                    let profile_ids = arrays::ids(&batch, "profile_id")?;
-                    let threads = arrays::texts(&batch, "thread_name")?;
-                    let paths = arrays::uint64s(&batch, "path")?.values();
-                    let values = arrays::int64s(&batch, "value")?.values();
-                    for row in 0..batch.num_rows() {
-                        let in_time = times[row] >= query.from && times[row] < query.until;
-                        let trace_id = trace_ids.is_valid(row).then(|| arrays::id_at::<16>(trace_ids, row));
-                        let in_trace = traces.is_empty() || trace_id.is_some_and(|id| traces.contains(&id));
-                        let Some(labels) = series.get(&series_ids[row]).filter(|_| in_time && in_trace) else {
-                            continue;
-                        };
-                        rows.push(SampleRow {
-                            time: times[row],
-                            value: values[row],
-                            trace_id: trace_id.map(TraceId),
-                            span_id: span_ids.is_valid(row).then(|| SpanId(arrays::id_at::<8>(span_ids, row))),
-                            profile_id: ProfileId(arrays::id_at::<16>(profile_ids, row)),
-                            labels: Arc::clone(labels),
-                            thread_name: threads.get(row).to_owned(),
-                            frames: Vec::new(),
-                            path: paths[row],
-                        });
-                    }
-                }
-            }
-        }
+            Ok(())
+        };
+        side_by_side(jobs, &mut each).await?;
         // Every column takes part, so that pages do not change while the data does not.
         rows.sort_by_cached_key(|row| (row.time, row.span_id, row.path, row.value, row.profile_id));
         let total = rows.len();

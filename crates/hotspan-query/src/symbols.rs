@@ -229,6 +229,10 @@ impl SymbolIndex {
         functions.iter().all(|function| names.next() == Some(function))
     }
 
+    pub(crate) fn shared_text(&self, index: u32) -> Arc<str> {
+        Arc::clone(&self.tree.texts[index as usize])
+    }
+
     pub(crate) fn text(&self, index: u32) -> &str {
         &self.tree.texts[index as usize]
     }

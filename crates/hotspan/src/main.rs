@@ -1,11 +1,15 @@
 //! `hotspan`: one binary for the server and everything that talks to it.
 
+#[allow(dead_code, reason = "each command that talks to a server uses a part of it")]
+mod client;
 mod config;
 mod demo;
 mod logging;
+mod query;
 mod serve;
 mod store;
 mod store_table;
+mod table;
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::process::ExitCode;
@@ -81,6 +85,8 @@ enum Command {
     /// Check a store, or show what is in it.
     #[command(subcommand)]
     Store(store::StoreCommand),
+    /// Ask a server with TraceQL: traces, series, or the code of the spans.
+    Query(query::QueryArguments),
     /// Start the server and a small shop under load, with problems to find.
     Demo(demo::DemoArguments),
     /// The shop alone, as `demo` starts it.
@@ -94,6 +100,7 @@ fn main() -> ExitCode {
         Command::Serve(arguments) => serve::run(arguments),
         Command::Config(command) => config::run(command),
         Command::Store(command) => store::run(command),
+        Command::Query(arguments) => query::run(&arguments),
         Command::Demo(arguments) => demo::run(arguments),
         Command::DemoShop(arguments) => demo::run_shop(arguments),
     };

@@ -187,6 +187,65 @@ impl IdIndex {
     }
 }
 
+/// How many buckets may be read one by one before reading all of them is cheaper.
+const FEW_BUCKETS: usize = 256;
+
+impl IdIndex {
+    /// The first rows of all runs that may hold one of the ids with these hashes, in ascending order, each once. The
+    /// hashes must be sorted.
+    pub(crate) async fn rows_of_all(&self, store: &dyn BlobStore, kind: IdKind, hashes: &[u64]) -> Result<Vec<u32>> {
+        let Some(part) = self.kinds.iter().find(|part| part.tag == kind as u8) else {
+            return Ok(Vec::new());
+        };
+        let mut buckets: Vec<usize> = hashes.iter().map(|hash| bucket_of(*hash, part.bits)).collect();
+        buckets.dedup();
+        let entries_start = part.start + (4 << part.bits);
+        let ends = read_one(store, &self.path, part.start..entries_start).await?;
+        let end_of = |bucket: usize| {
+            let bytes = ends.get(4 * bucket..4 * bucket + 4).and_then(|bytes| <[u8; 4]>::try_from(bytes).ok());
+            bytes.map_or(0, u32::from_le_bytes).min(part.entries)
+        };
+        let range_of = |bucket: usize| {
+            let first = if bucket == 0 { 0 } else { end_of(bucket - 1) };
+            let (first, last) = (u64::from(first), u64::from(end_of(bucket).max(first)));
+            entries_start + ENTRY as u64 * first..entries_start + ENTRY as u64 * last
+        };
+        let whole = if buckets.len() > FEW_BUCKETS {
+            let range = entries_start..entries_start + ENTRY as u64 * u64::from(part.entries);
+            Some(read_one(store, &self.path, range).await?)
+        } else {
+            None
+        };
+        let mut rows = Vec::new();
+        let mut at = 0;
+        for bucket in buckets {
+            let range = range_of(bucket);
+            let entries = match &whole {
+                Some(whole) => {
+                    let (from, until) = (range.start - entries_start, range.end - entries_start);
+                    whole.slice((from as usize).min(whole.len())..(until as usize).min(whole.len()))
+                }
+                None => read_one(store, &self.path, range).await?,
+            };
+            let first = at;
+            while at < hashes.len() && bucket_of(hashes[at], part.bits) == bucket {
+                at += 1;
+            }
+            let mut fingerprints: Vec<u16> =
+                hashes[first..at].iter().map(|hash| fingerprint_of(*hash, part.bits)).collect();
+            fingerprints.sort_unstable();
+            for entry in entries.chunks_exact(ENTRY) {
+                if fingerprints.binary_search(&u16::from_le_bytes([entry[0], entry[1]])).is_ok() {
+                    rows.push(u32::from_le_bytes([entry[2], entry[3], entry[4], entry[5]]));
+                }
+            }
+        }
+        rows.sort_unstable();
+        rows.dedup();
+        Ok(rows)
+    }
+}
+
 async fn read_one(store: &dyn BlobStore, path: &str, range: Range<u64>) -> Result<Bytes> {
     if range.is_empty() {
         return Ok(Bytes::new());

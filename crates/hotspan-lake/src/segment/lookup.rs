@@ -119,7 +119,7 @@ impl SegmentReader {
 }
 
 /// Ranges in ascending order without overlaps, so that no row is read twice.
-fn join(ranges: impl Iterator<Item = std::ops::Range<usize>>) -> RowRanges {
+pub(super) fn join(ranges: impl Iterator<Item = std::ops::Range<usize>>) -> RowRanges {
     let mut joined = RowRanges::new();
     for range in ranges {
         match joined.last_mut() {

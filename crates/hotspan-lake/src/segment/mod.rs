@@ -4,6 +4,7 @@
 //! Parquet, one file a table and partition (level 1 and up), with an index of the ids inside.
 
 pub mod id_index;
+mod id_set;
 pub(crate) mod l0;
 mod lookup;
 pub(crate) mod parquet_file;
@@ -14,6 +15,7 @@ use std::ops::Range;
 use arrow::array::RecordBatch;
 use hotspan_model::TenantId;
 
+pub use id_set::{IdPart, IdSet};
 pub use lookup::IdRows;
 pub use reader::{ReadOptions, RowRanges, SegmentReader};
 

@@ -20,7 +20,7 @@ pub(super) const CORE_COLUMNS: [&str; 8] =
     ["trace_id", "span_id", "parent_span_id", "start_time", "duration", "service", "name", "status"];
 
 /// The columns that a query's fields need, besides the attribute columns of each file.
-pub(super) fn columns_of(fields: &FieldTable) -> Vec<String> {
+pub(crate) fn columns_of(fields: &FieldTable) -> Vec<String> {
     let mut columns: HashSet<String> = CORE_COLUMNS.iter().map(|name| (*name).to_owned()).collect();
     for (_, field) in fields.iter() {
         let needed: &[&str] = match field {
@@ -213,7 +213,7 @@ fn map_value<'a>(map: &'a MapArray, key: &str, row: usize) -> Option<&'a str> {
 
 impl BoundSpans {
     /// Binds the fields of a query to a batch.
-    pub(super) fn bind(batch: RecordBatch, fields: &FieldTable) -> Result<Self> {
+    pub(crate) fn bind(batch: RecordBatch, fields: &FieldTable) -> Result<Self> {
         let bindings = fields.iter().map(|(_, field)| bind_field(&batch, field)).collect::<Result<_>>()?;
         Ok(Self {
             trace_ids: arrays::ids(&batch, "trace_id")?.clone(),

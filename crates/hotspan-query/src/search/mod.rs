@@ -12,8 +12,9 @@ mod run;
 mod tags;
 mod whole;
 
+pub(crate) use binding::{BoundSpans, columns_of};
 pub use found::{FoundSpan, FoundSpanset, FoundTrace};
-pub(crate) use gather::{gather, slices};
+pub(crate) use gather::{Slice, gather, slices};
 pub use metrics::{MetricsAnswer, MetricsRun};
 pub use order::{Rank, SearchOrder};
 pub use run::{Inspected, SearchAnswer, SearchQuery, SearchRun};

@@ -2,6 +2,7 @@
 
 mod cohort;
 mod error;
+mod mistake;
 mod profile;
 mod pyroscope;
 mod service_graph;
@@ -13,9 +14,10 @@ mod tempo;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::routing::{get, post};
+use axum::routing::get;
 
 pub(crate) use error::ApiError;
+pub(crate) use mistake::QuestionError;
 
 use crate::app::App;
 use crate::{page, receive};
@@ -36,7 +38,7 @@ pub(crate) fn everything(app: Arc<App>) -> Router {
         .route("/api/v1/services", get(services::services))
         .route("/api/v1/service-graph", get(service_graph::service_graph))
         .route("/metrics/spans", get(span_metrics::span_metrics))
-        .route("/api/v1/cohort/flame", post(cohort::flame))
+        .merge(cohort::routes())
         .fallback(get(page::serve))
         .with_state(app)
 }

@@ -141,6 +141,7 @@ fn flame_query(request: &StacktracesRequest) -> Result<FlameQuery, ApiError> {
         profiles: profile_ids(&request.profile_id_selector)?,
         call_site: call_site(request.stack_trace_selector.as_ref()),
         max_nodes: max_nodes(request.max_nodes)?,
+        owners: None,
     };
     take_ids(&mut query)?;
     Ok(query)

@@ -1,0 +1,101 @@
+//! Call paths by id: from what a sample holds to the frames that a person reads.
+
+use std::sync::Arc;
+
+use hashbrown::HashMap;
+use hotspan_lake::Snapshot;
+use hotspan_model::TenantId;
+
+use crate::Engine;
+use crate::error::Result;
+
+/// A frame of a call path.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct PathFrame {
+    /// The function, or where in which binary it is.
+    pub function: Arc<str>,
+    /// The file; empty if not known.
+    pub file: Arc<str>,
+    /// The line; 0 if not known.
+    pub line: u32,
+}
+
+/// Call paths that were looked up together. Callers are shared, so that deep stacks cost little.
+#[derive(Debug, Clone, Default)]
+pub struct CallPaths {
+    nodes: HashMap<u64, (u64, u32)>,
+    frames: Vec<PathFrame>,
+}
+
+impl CallPaths {
+    /// The frames of a path, the leaf first; none if the path is not known.
+    pub fn frames(&self, path: u64) -> impl Iterator<Item = &PathFrame> {
+        self.frame_numbers(path).map(|frame| &self.frames[frame as usize])
+    }
+
+    /// The same as numbers of [`CallPaths::frame`]: equal frames have equal numbers.
+    pub fn frame_numbers(&self, path: u64) -> impl Iterator<Item = u32> {
+        let mut at = path;
+        std::iter::from_fn(move || {
+            let (caller, frame) = self.nodes.get(&at)?;
+            at = *caller;
+            Some(*frame)
+        })
+    }
+
+    /// The caller of a path and the frame at its end; none if the path is not known.
+    pub fn node(&self, path: u64) -> Option<(u64, u32)> {
+        self.nodes.get(&path).copied()
+    }
+
+    /// A frame by its number.
+    pub fn frame(&self, number: u32) -> &PathFrame {
+        &self.frames[number as usize]
+    }
+
+    /// How many different frames there are.
+    pub fn frame_count(&self) -> usize {
+        self.frames.len()
+    }
+}
+
+impl Engine {
+    /// The frames of call paths that samples of `from..until` have.
+    pub async fn call_paths(
+        &self,
+        tenant: &TenantId,
+        snapshot: &Snapshot,
+        (from, until): (i64, i64),
+        paths: impl IntoIterator<Item = u64>,
+    ) -> Result<CallPaths> {
+        let memory = self.memory(tenant);
+        let mut symbols = memory.symbols.lock().await;
+        symbols.catch_up(self.lake(), snapshot, tenant, from, until).await?;
+        let mut found = CallPaths::default();
+        let mut numbers: HashMap<u32, u32> = HashMap::new();
+        let mut by_text: HashMap<PathFrame, u32> = HashMap::new();
+        for path in paths {
+            let mut at = path;
+            while !found.nodes.contains_key(&at) {
+                let Some(entry) = symbols.path(at) else { break };
+                let number = *numbers.entry(entry.frame).or_insert_with(|| {
+                    let frame = match symbols.frame(entry.frame) {
+                        Some(frame) => PathFrame {
+                            function: symbols.shared_text(frame.name),
+                            file: symbols.shared_text(frame.file),
+                            line: frame.line,
+                        },
+                        None => PathFrame { function: Arc::from("[unknown]"), file: Arc::from(""), line: 0 },
+                    };
+                    *by_text.entry(frame).or_insert_with_key(|frame| {
+                        found.frames.push(frame.clone());
+                        found.frames.len() as u32 - 1
+                    })
+                });
+                found.nodes.insert(at, (entry.parent, number));
+                at = entry.parent;
+            }
+        }
+        Ok(found)
+    }
+}

@@ -1,0 +1,62 @@
+//! A cohort's flame graph over another's, by request: a slow cohort has fewer requests, not less code.
+
+use axum::Json;
+use axum::response::{IntoResponse, Response};
+use hotspan_formats::diff_tree::DiffTree;
+use hotspan_formats::flamebearer::FlamebearerProfile;
+use hotspan_formats::top_table::changes_text;
+use hotspan_model::{FlameTree, TenantId};
+use hotspan_query::FlameQuery;
+use serde_json::{Value, json};
+
+use super::request::CohortQuestion;
+use super::selected::{Selected, is_time};
+use crate::api::QuestionError;
+use crate::app::Core;
+
+/// The comparison, the baseline on the left. Values are of one request; where they are counts, of a thousand, since
+/// a request may have less than one.
+pub(super) async fn diff(core: &Core, tenant: &TenantId, question: &CohortQuestion) -> Result<Response, QuestionError> {
+    let Some(baseline) = &question.baseline else { return Err(QuestionError::invalid("baseline is missing")) };
+    let snapshot = core.engine.snapshot();
+    let left = Selected::find(core, tenant, &snapshot, question, baseline).await?;
+    let right = Selected::find(core, tenant, &snapshot, question, &question.program).await?;
+    let unpruned = |selected: &Selected| FlameQuery { max_nodes: 0, ..selected.query.clone() };
+    let left_answer = core.engine.flame(tenant, &unpruned(&left)).await?;
+    let right_answer = core.engine.flame(tenant, &unpruned(&right)).await?;
+    let unit = question.profile_type.sample_unit.as_str();
+    let per = if is_time(&question.profile_type) || unit == "bytes" { 1.0 } else { 1000.0 };
+    let of_requests = |tree: &FlameTree, requests: usize| tree.scaled(per / requests.max(1) as f64);
+    let tree = DiffTree::new(
+        &of_requests(&left_answer.tree, left.requests()),
+        &of_requests(&right_answer.tree, right.requests()),
+    );
+    match question.format.as_deref() {
+        None | Some("json" | "flamebearer") => {}
+        Some("text" | "table") => {
+            let mut text =
+                format!("per {}, {} against {} spans\n\n", requests_text(per), right.requests(), left.requests());
+            text.push_str(&changes_text(&tree, unit, (1.0, 1.0), question.limit));
+            return Ok(text.into_response());
+        }
+        Some(other) => return Err(QuestionError::invalid(format!("format {other:?} is not known; use json or text"))),
+    }
+    let side = |selected: &Selected, tree: &FlameTree| -> Value {
+        json!({
+            "spans": selected.requests(),
+            "value": tree.total(),
+            "per_request": tree.total() as f64 / selected.requests().max(1) as f64,
+        })
+    };
+    let mut json = serde_json::to_value(FlamebearerProfile::double(&tree, &question.profile_type)).unwrap_or_default();
+    json["per_requests"] = json!(per);
+    json["left"] = side(&left, &left_answer.tree);
+    json["right"] = side(&right, &right_answer.tree);
+    json["exactness"] = right.exactness(&right_answer.tree, &right_answer.exactness);
+    json["baseline_exactness"] = left.exactness(&left_answer.tree, &left_answer.exactness);
+    Ok(Json(json).into_response())
+}
+
+fn requests_text(per: f64) -> String {
+    if per == 1.0 { "request".to_owned() } else { format!("{per} requests") }
+}

@@ -1,0 +1,34 @@
+//! The flame graph of a cohort.
+
+use axum::Json;
+use axum::response::{IntoResponse, Response};
+use hotspan_formats::flamebearer::FlamebearerProfile;
+use hotspan_model::TenantId;
+use http::HeaderMap;
+
+use super::request::CohortQuestion;
+use super::selected::Selected;
+use crate::api::QuestionError;
+use crate::api::profile::flame_response;
+use crate::app::Core;
+
+/// The flame graph in the format asked for: flamebearer JSON, if nothing is said.
+pub(super) async fn flame(
+    core: &Core,
+    tenant: &TenantId,
+    question: &CohortQuestion,
+    headers: &HeaderMap,
+) -> Result<Response, QuestionError> {
+    let snapshot = core.engine.snapshot();
+    let selected = Selected::find(core, tenant, &snapshot, question, &question.program).await?;
+    match question.format.as_deref() {
+        None | Some("json" | "flamebearer") => {
+            let answer = core.engine.flame(tenant, &selected.query).await?;
+            let mut json = serde_json::to_value(FlamebearerProfile::single(&answer.tree, &question.profile_type))
+                .unwrap_or_default();
+            json["exactness"] = selected.exactness(&answer.tree, &answer.exactness);
+            Ok(Json(json).into_response())
+        }
+        Some(format) => Ok(flame_response(core, tenant, &selected.query, format, headers).await?),
+    }
+}

@@ -1,0 +1,84 @@
+//! `/api/v1/cohort/…`: the code of exactly the spans that a TraceQL search selects.
+
+mod diff;
+mod flame;
+mod request;
+mod selected;
+mod top;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::State;
+use axum::extract::rejection::JsonRejection;
+use axum::response::Response;
+use axum::routing::post;
+use axum::{Json, body::Body};
+use hotspan_traceql::ast::Sink;
+use http::HeaderMap;
+
+use self::request::{CohortBody, CohortQuestion, Wanted};
+use super::QuestionError;
+use crate::app::App;
+use crate::receive::tenant_of;
+
+/// The routes of cohorts.
+pub(crate) fn routes() -> Router<Arc<App>> {
+    Router::new()
+        .route("/api/v1/cohort", post(by_sink))
+        .route("/api/v1/cohort/flame", post(flame))
+        .route("/api/v1/cohort/top", post(top))
+        .route("/api/v1/cohort/diff", post(diff))
+}
+
+type Asked = Result<Json<CohortBody>, JsonRejection>;
+
+/// Answers whatever the query ends in.
+async fn by_sink(
+    State(app): State<Arc<App>>,
+    headers: HeaderMap,
+    body: Asked,
+) -> Result<Response<Body>, QuestionError> {
+    answer(&app, &headers, body, None).await
+}
+
+async fn flame(State(app): State<Arc<App>>, headers: HeaderMap, body: Asked) -> Result<Response<Body>, QuestionError> {
+    answer(&app, &headers, body, Some(Wanted::Flame)).await
+}
+
+async fn top(State(app): State<Arc<App>>, headers: HeaderMap, body: Asked) -> Result<Response<Body>, QuestionError> {
+    answer(&app, &headers, body, Some(Wanted::Top)).await
+}
+
+async fn diff(State(app): State<Arc<App>>, headers: HeaderMap, body: Asked) -> Result<Response<Body>, QuestionError> {
+    answer(&app, &headers, body, Some(Wanted::Diff)).await
+}
+
+async fn answer(
+    app: &App,
+    headers: &HeaderMap,
+    body: Asked,
+    wanted: Option<Wanted>,
+) -> Result<Response<Body>, QuestionError> {
+    let core = app.core()?;
+    let tenant = tenant_of(app, headers)?;
+    let Json(body) = body.map_err(|error| QuestionError::invalid(error.body_text()))?;
+    let question = CohortQuestion::read(body, wanted)?;
+    match question.wanted {
+        Wanted::Flame => flame::flame(core, &tenant, &question, headers).await,
+        Wanted::Top => top::top(core, &tenant, &question).await,
+        Wanted::Diff => diff::diff(core, &tenant, &question).await,
+    }
+}
+
+impl Wanted {
+    /// What a query's last stage asks for.
+    fn of(sink: &Sink) -> Result<Self, QuestionError> {
+        match sink {
+            Sink::Flame { .. } => Ok(Self::Flame),
+            Sink::Top { .. } => Ok(Self::Top),
+            Sink::Diff { .. } => Ok(Self::Diff),
+            Sink::Ledger => Err(QuestionError::invalid("the query ends in ledger(): ask /api/v1/cohort/ledger")),
+        }
+    }
+}

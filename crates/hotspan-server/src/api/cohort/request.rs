@@ -1,0 +1,159 @@
+//! What is asked about a cohort, and whether it makes sense.
+
+use hotspan_lake::catalog::now_nanos;
+use hotspan_model::ProfileType;
+use hotspan_query::CohortScope;
+use hotspan_traceql::Program;
+use hotspan_traceql::ast::Sink;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::api::QuestionError;
+use crate::time_text::parse_time;
+
+/// The body of a question, as it comes.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CohortBody {
+    query: String,
+    #[serde(rename = "type", alias = "profile_type")]
+    profile_type: Option<String>,
+    #[serde(alias = "start")]
+    from: Option<Value>,
+    #[serde(alias = "until", alias = "end")]
+    to: Option<Value>,
+    scope: Option<String>,
+    baseline: Option<String>,
+    format: Option<String>,
+    #[serde(alias = "maxNodes")]
+    max_nodes: Option<usize>,
+    limit: Option<usize>,
+}
+
+/// What is to be shown of a cohort.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// Its flame graph.
+    Flame,
+    /// Its heaviest functions.
+    Top,
+    /// Its flame graph over another cohort's.
+    Diff,
+}
+
+impl Wanted {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Flame => "flame",
+            Self::Top => "top",
+            Self::Diff => "diff",
+        }
+    }
+}
+
+/// A question that makes sense.
+#[derive(Debug)]
+pub(crate) struct CohortQuestion {
+    pub(crate) wanted: Wanted,
+    /// Selects the spans.
+    pub(crate) program: Program,
+    /// Selects those that they are compared with.
+    pub(crate) baseline: Option<Program>,
+    pub(crate) profile_type: ProfileType,
+    /// Spans start in this time.
+    pub(crate) range: (i64, i64),
+    pub(crate) scope: CohortScope,
+    pub(crate) format: Option<String>,
+    /// Nodes of a flame graph; 0 for all.
+    pub(crate) max_nodes: usize,
+    /// Functions of a table.
+    pub(crate) limit: usize,
+}
+
+const HOUR: i64 = 3600 * 1_000_000_000;
+/// Nodes of a flame graph, and functions of a table, where nothing is said.
+const NODES: usize = 8192;
+const FUNCTIONS: usize = 50;
+
+impl CohortQuestion {
+    /// Reads a body. Without `wanted`, the query must end in a stage that says what is wanted.
+    pub(crate) fn read(body: CohortBody, wanted: Option<Wanted>) -> Result<Self, QuestionError> {
+        let program = compile("query", &body.query)?;
+        let sink = program.sink().cloned();
+        let asked = sink.as_ref().map(Wanted::of).transpose()?;
+        let wanted = match (wanted, asked) {
+            (Some(wanted), Some(asked)) if wanted != asked => {
+                let (asked, wanted) = (asked.name(), wanted.name());
+                return Err(QuestionError::invalid(format!(
+                    "query: it ends in {asked}(…), but this is /api/v1/cohort/{wanted}; ask /api/v1/cohort/{asked}"
+                )));
+            }
+            (Some(wanted), _) | (None, Some(wanted)) => wanted,
+            (None, None) => {
+                return Err(QuestionError::invalid(
+                    "query: it does not say what to show; end it in flame(cpu), top(10, cpu) or diff({ … }, cpu)",
+                ));
+            }
+        };
+        let (sink_type, sink_limit) = match &sink {
+            Some(Sink::Flame { profile_type } | Sink::Diff { profile_type, .. }) => (Some(profile_type.as_str()), None),
+            Some(Sink::Top { count, profile_type }) => (Some(profile_type.as_str()), Some(*count as usize)),
+            _ => (None, None),
+        };
+        let profile_type = match body.profile_type.as_deref().or(sink_type) {
+            Some(text) => {
+                text.parse::<ProfileType>().map_err(|error| QuestionError::invalid(format!("type: {error}")))?
+            }
+            None => ProfileType::cpu(),
+        };
+        let baseline = match (&body.baseline, program.baseline()) {
+            (Some(text), _) => Some(compile("baseline", text)?),
+            (None, Some(baseline)) => {
+                Some(baseline.map_err(|error| QuestionError::traceql("query", &error, &body.query))?)
+            }
+            (None, None) => None,
+        };
+        if wanted == Wanted::Diff && baseline.is_none() {
+            return Err(QuestionError::invalid(
+                "baseline: say what to compare with, such as \"{ duration < 100ms }\", or end the query in diff({ … }, cpu)",
+            ));
+        }
+        let now = now_nanos();
+        let until = time("to", body.to.as_ref(), now)?.unwrap_or(now);
+        let from = time("from", body.from.as_ref(), now)?.unwrap_or(until.saturating_sub(HOUR));
+        if from >= until {
+            return Err(QuestionError::invalid("from must be before to"));
+        }
+        Ok(Self {
+            wanted,
+            baseline,
+            profile_type,
+            range: (from, until),
+            scope: body.scope.as_deref().unwrap_or("span").parse()?,
+            format: body.format,
+            max_nodes: body.max_nodes.unwrap_or(NODES),
+            limit: sink_limit.or(body.limit).unwrap_or(FUNCTIONS),
+            program,
+        })
+    }
+}
+
+fn compile(field: &str, text: &str) -> Result<Program, QuestionError> {
+    let program = Program::new(text).map_err(|error| QuestionError::traceql(field, &error, text))?;
+    if program.is_metrics() {
+        return Err(QuestionError::invalid(format!(
+            "{field}: a cohort is selected by a search, not by a metrics query"
+        )));
+    }
+    Ok(program)
+}
+
+/// A time given as text or number.
+fn time(name: &str, value: Option<&Value>, now: i64) -> Result<Option<i64>, QuestionError> {
+    let text = match value {
+        None | Some(Value::Null) => return Ok(None),
+        Some(Value::String(text)) => text.clone(),
+        Some(other) => other.to_string(),
+    };
+    parse_time(&text, now).map(Some).map_err(|error| QuestionError::invalid(format!("{name}: {error}")))
+}

@@ -1,0 +1,71 @@
+//! A cohort with its samples: what every answer is made of.
+
+use std::sync::Arc;
+
+use hotspan_lake::Snapshot;
+use hotspan_model::{Exactness, FlameTree, ProfileType, TenantId};
+use hotspan_query::{Cohort, FlameQuery, MAX_COHORT_SPANS};
+use hotspan_traceql::Program;
+use serde_json::{Value, json};
+
+use super::request::CohortQuestion;
+use crate::api::QuestionError;
+use crate::api::profile::exactness_json;
+use crate::app::Core;
+
+/// A profile without times of its own may begin long before the spans that it holds samples of, and end after them.
+const REACH: i64 = 3600 * 1_000_000_000;
+
+/// Spans, and the question about their samples.
+#[derive(Debug)]
+pub(super) struct Selected {
+    pub(super) cohort: Cohort,
+    pub(super) query: FlameQuery,
+}
+
+impl Selected {
+    /// Runs a search, and finds out whose samples count.
+    pub(super) async fn find(
+        core: &Core,
+        tenant: &TenantId,
+        snapshot: &Arc<Snapshot>,
+        question: &CohortQuestion,
+        program: &Program,
+    ) -> Result<Self, QuestionError> {
+        let cohort = core.engine.cohort(tenant, snapshot, program, question.range, MAX_COHORT_SPANS).await?;
+        let (from, until) = cohort.range();
+        let query = FlameQuery {
+            profile_type: question.profile_type.clone(),
+            from: from.saturating_sub(REACH),
+            until: until.saturating_add(REACH),
+            owners: Some(core.engine.cohort_owners(tenant, snapshot, &cohort, question.scope).await?),
+            max_nodes: question.max_nodes,
+            ..FlameQuery::default()
+        };
+        Ok(Self { cohort, query })
+    }
+
+    /// How many requests the values are of.
+    pub(super) fn requests(&self) -> usize {
+        self.cohort.spans.len()
+    }
+
+    /// What an answer about this cohort rests on.
+    pub(super) fn exactness(&self, tree: &FlameTree, exactness: &Exactness) -> Value {
+        let mut json = exactness_json(exactness);
+        json["selected_spans"] = json!(self.cohort.matched);
+        json["spans"] = json!(self.cohort.spans.len());
+        json["spans_with_samples"] = json!(exactness.spans);
+        json["is_cut"] = json!(self.cohort.is_cut());
+        let duration: i64 = self.cohort.spans.iter().map(|span| span.duration.max(0)).fold(0, i64::saturating_add);
+        if is_time(&self.query.profile_type) && duration > 0 {
+            json["coverage"] = json!((tree.total() as f64 / duration as f64).clamp(0.0, 1.0));
+        }
+        json
+    }
+}
+
+/// Whether values are lengths of time.
+pub(super) fn is_time(profile_type: &ProfileType) -> bool {
+    profile_type.sample_unit == "nanoseconds"
+}

@@ -1,0 +1,167 @@
+//! `hotspan query`: TraceQL from a terminal, answered by a running server.
+
+use clap::Args;
+use hotspan_traceql::Program;
+use serde_json::{Value, json};
+
+use crate::client::{Client, ServerArguments};
+use crate::table::{Align, Table, duration_text};
+
+/// Ask a server with TraceQL: traces as a table, series, or the code of the spans
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct QueryArguments {
+    /// The query
+    #[arg(value_name = "TRACEQL")]
+    query: String,
+    /// Start of the time: a date, a number, or a distance such as now-1h
+    #[arg(long, value_name = "TIME", default_value = "now-1h")]
+    from: String,
+    /// End of the time
+    #[arg(long, value_name = "TIME", default_value = "now")]
+    to: String,
+    /// Whose samples count: the spans' own, those of everything they called, of their traces, or of their processes
+    #[arg(long, value_parser = ["span", "subtree", "trace", "process"], default_value = "span")]
+    scope: String,
+    /// How many traces to list
+    #[arg(long, value_name = "N", default_value = "20")]
+    limit: u32,
+    /// Print the server's JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    server: ServerArguments,
+}
+
+const EXAMPLES: &str = "Examples:
+  hotspan query '{ resource.service.name = \"order\" && duration > 500ms }'
+  hotspan query '{ name = \"POST /checkout\" && duration > 1s } | flame(cpu)' --scope subtree
+  hotspan query '{ name = \"POST /checkout\" } | top(10, wall)'
+  hotspan query '{ duration > 1s } | diff({ duration < 100ms }, cpu)'
+  hotspan query '{ status = error } | rate() by(resource.service.name)'";
+
+/// Runs the command.
+pub(crate) fn run(arguments: &QueryArguments) -> anyhow::Result<()> {
+    let program =
+        Program::new(&arguments.query).map_err(|error| anyhow::anyhow!("{}", error.render(&arguments.query)))?;
+    let client = Client::new(&arguments.server);
+    let text = if program.sink().is_some() {
+        cohort(&client, arguments)?
+    } else if program.is_metrics() {
+        series(&client, arguments)?
+    } else {
+        traces(&client, arguments)?
+    };
+    say(text.trim_end());
+    Ok(())
+}
+
+/// The answer of a query that ends in `flame(…)`, `top(…)` or `diff(…)`: the server draws.
+fn cohort(client: &Client, arguments: &QueryArguments) -> anyhow::Result<String> {
+    let body = json!({
+        "query": arguments.query,
+        "from": arguments.from,
+        "to": arguments.to,
+        "scope": arguments.scope,
+        "format": if arguments.json { "json" } else { "text" },
+    });
+    let answer = client.post_json("/api/v1/cohort", &body)?;
+    if arguments.json { Ok(format!("{:#}", answer.json()?)) } else { Ok(answer.text()) }
+}
+
+fn traces(client: &Client, arguments: &QueryArguments) -> anyhow::Result<String> {
+    let limit = arguments.limit.to_string();
+    let (from, to) = (seconds(&arguments.from, false)?, seconds(&arguments.to, true)?);
+    let query = [("q", arguments.query.as_str()), ("start", &from), ("end", &to), ("limit", &limit), ("spss", "3")];
+    let answer = client.get("/api/search", &query)?.json()?;
+    if arguments.json {
+        return Ok(format!("{answer:#}"));
+    }
+    let mut table = Table::new(&[
+        ("trace", Align::Left),
+        ("start", Align::Left),
+        ("duration", Align::Right),
+        ("service", Align::Left),
+        ("root", Align::Left),
+        ("spans", Align::Right),
+        ("slowest match", Align::Left),
+    ]);
+    for trace in list(&answer["traces"]) {
+        let start: i64 = number_in(&trace["startTimeUnixNano"]);
+        let sets = list(&trace["spanSets"]);
+        let matched: u64 = sets.iter().filter_map(|set| set["matched"].as_u64()).sum();
+        let spans = sets.iter().flat_map(|set| list(&set["spans"]));
+        let slowest = spans.max_by_key(|span| number_in(&span["durationNanos"]));
+        let slowest = slowest.map_or_else(String::new, |span| {
+            format!(
+                "{} {}",
+                span["name"].as_str().unwrap_or_default(),
+                duration_text(number_in(&span["durationNanos"]))
+            )
+        });
+        table.row([
+            text(&trace["traceID"]),
+            hotspan_server::time_as_text(start),
+            duration_text(trace["durationMs"].as_i64().unwrap_or(0).saturating_mul(1_000_000)),
+            text(&trace["rootServiceName"]),
+            text(&trace["rootTraceName"]),
+            matched.to_string(),
+            slowest,
+        ]);
+    }
+    if table.is_empty() {
+        return Ok(format!("no trace matches between {} and {}", arguments.from, arguments.to));
+    }
+    Ok(table.draw())
+}
+
+fn series(client: &Client, arguments: &QueryArguments) -> anyhow::Result<String> {
+    let (from, to) = (seconds(&arguments.from, false)?, seconds(&arguments.to, true)?);
+    let query = [("q", arguments.query.as_str()), ("start", &from), ("end", &to)];
+    let answer = client.get("/api/metrics/query", &query)?.json()?;
+    if arguments.json {
+        return Ok(format!("{answer:#}"));
+    }
+    let mut table = Table::new(&[("series", Align::Left), ("value", Align::Right)]);
+    for series in list(&answer["series"]) {
+        let labels = list(&series["labels"]);
+        let label = |label: &Value| {
+            let value = label["value"].as_object().and_then(|value| value.values().next());
+            let value = value.map_or_else(String::new, |value| value.as_str().map_or(value.to_string(), str::to_owned));
+            format!("{}={value}", label["key"].as_str().unwrap_or_default())
+        };
+        let name = labels.iter().map(label).collect::<Vec<_>>().join(" ");
+        let value = series["value"].as_f64().map_or_else(String::new, |value| format!("{value}"));
+        table.row([if name.is_empty() { "all".to_owned() } else { name }, value]);
+    }
+    if table.is_empty() {
+        return Ok(format!("no span matches between {} and {}", arguments.from, arguments.to));
+    }
+    Ok(table.draw())
+}
+
+/// Seconds since 1970, as Tempo's API takes them, rounded away from the range's middle.
+fn seconds(text: &str, up: bool) -> anyhow::Result<String> {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH)?;
+    let nanos = hotspan_server::parse_time(text, i64::try_from(now.as_nanos())?)?;
+    let second = nanos.div_euclid(1_000_000_000);
+    Ok((if up { second + 1 } else { second }).to_string())
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+/// A number that may be written as text, as 64-bit numbers are.
+fn number_in(value: &Value) -> i64 {
+    value.as_i64().or_else(|| value.as_str()?.parse().ok()).unwrap_or(0)
+}
+
+#[expect(clippy::print_stdout, reason = "this is the command's output")]
+pub(crate) fn say(text: &str) {
+    println!("{text}");
+}
