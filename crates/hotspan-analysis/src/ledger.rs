@@ -1,0 +1,313 @@
+//! The ledger: each request cut into parts that do not overlap and together are its duration.
+//!
+//! Only time on the critical path counts. A span's own stretches of it are filled with what its samples say, and what
+//! they leave open stays open: as time in another service where the span is a call, as unexplained elsewhere. A part
+//! that comes out negative by chance (one sample worth 10 ms in a stretch of 5 ms) keeps its sign, or means would be
+//! biased.
+
+use hashbrown::HashMap;
+use hotspan_model::SpanKind;
+
+use crate::critical_path::{Stretch, critical_path};
+use crate::part::Part;
+use crate::request::{LinkStrength, Measure, Request};
+use crate::sources::Sources;
+use crate::tree::{NodeId, NodeKey, Tree};
+use crate::vocabulary::{OperationId, TextId, Vocabulary};
+
+/// A request as a sparse vector over the leaves of the tree.
+#[derive(Debug, Clone, Default)]
+pub struct RequestVector {
+    /// Nanoseconds by leaf, in order of leaves, each leaf once.
+    pub times: Vec<(NodeId, f64)>,
+    /// Variance that sampling brings, by leaf.
+    pub noise: Vec<(NodeId, f64)>,
+    /// Duration in nanoseconds: what the times add up to.
+    pub duration: f64,
+    /// Spans on the critical path by operation node: how many, and how many of them failed.
+    pub calls: Vec<(NodeId, u32, u32)>,
+    /// Index of a span on the critical path for each operation node.
+    pub spans: Vec<(NodeId, u32)>,
+    /// Samples that were counted.
+    pub samples: u32,
+}
+
+/// Both sides as vectors over one tree; index 0 is slow, 1 is fast.
+#[derive(Debug)]
+pub struct Ledger {
+    /// The tree.
+    pub tree: Tree,
+    /// The vectors of each side.
+    pub sides: [Vec<RequestVector>; 2],
+    /// Samples by leaf on each side: how many, and how many periods their time is.
+    pub samples: [HashMap<NodeId, (u64, f64)>; 2],
+    /// What the numbers rest on.
+    pub evidence: Evidence,
+}
+
+/// What the numbers rest on.
+#[derive(Debug, Clone, Default)]
+pub struct Evidence {
+    /// Samples by how they came to their span: exact, inherited, inferred.
+    pub links: [u64; 3],
+    /// Time of samples without a time of their own, which were counted by the critical share of their span.
+    pub estimated: f64,
+    /// Time of samples without any function's name.
+    pub unsymbolised: f64,
+    /// Time of all samples counted.
+    pub seen: f64,
+    /// Operations in which several threads work at once, and by how much their samples were scaled.
+    pub scaled: Vec<(OperationId, f64)>,
+    /// Services of spans on the critical path, with the time they spend there.
+    pub services: HashMap<TextId, f64>,
+}
+
+/// A request with its critical path and what its samples mean, before samples are scaled.
+struct Prepared {
+    stretches: Vec<Stretch>,
+    own: Vec<i64>,
+    /// (sample, part, nanoseconds that count)
+    weighed: Vec<(usize, Part, f64)>,
+}
+
+/// Builds the vectors of two sides.
+pub fn ledger(vocabulary: &Vocabulary, sources: &Sources, slow: &[Request], fast: &[Request]) -> Ledger {
+    let mut evidence = Evidence::default();
+    let prepared: [Vec<Prepared>; 2] = [slow, fast]
+        .map(|side| side.iter().map(|request| prepare(vocabulary, sources, request, &mut evidence)).collect());
+    let scales = concurrency_scales(sources, vocabulary, [slow, fast], &prepared);
+    evidence.scaled = scales.iter().map(|(operation, scale)| (*operation, *scale)).collect();
+    evidence.scaled.sort_unstable_by_key(|(operation, _)| *operation);
+    let mut ledger =
+        Ledger { tree: Tree::default(), sides: [Vec::new(), Vec::new()], samples: Default::default(), evidence };
+    for (side, requests) in [slow, fast].into_iter().enumerate() {
+        for (request, prepared) in requests.iter().zip(&prepared[side]) {
+            let vector = ledger.vector(vocabulary, sources, &scales, side, request, prepared);
+            ledger.sides[side].push(vector);
+        }
+    }
+    ledger
+}
+
+fn prepare(vocabulary: &Vocabulary, sources: &Sources, request: &Request, evidence: &mut Evidence) -> Prepared {
+    let mut stretches = critical_path(request);
+    stretches.sort_unstable_by_key(|stretch| (stretch.span, stretch.from));
+    let mut own = vec![0i64; request.spans.len()];
+    for stretch in &stretches {
+        own[stretch.span as usize] += stretch.to - stretch.from;
+    }
+    let mut untimed_shares: HashMap<u32, f64> = HashMap::new();
+    let mut weighed = Vec::new();
+    for (index, sample) in request.samples.iter().enumerate() {
+        let span = &request.spans[sample.span as usize];
+        let service = vocabulary.operation_of(span.operation).service;
+        let Some((part, share)) = sources.part_of(vocabulary, service, sample) else { continue };
+        let own = own[sample.span as usize];
+        let value = sample.value as f64;
+        let counted = match sample.time {
+            _ if sample.measure == Measure::Parked => {
+                // A span that waits for its children is parked too: that time is theirs.
+                let in_children = (span.end - span.start - own) as f64;
+                (value - in_children).clamp(0.0, own as f64)
+            }
+            Some(time) => {
+                let is_critical = is_inside(&stretches, sample.span, time);
+                if is_critical { value } else { 0.0 }
+            }
+            None => {
+                let share =
+                    *untimed_shares.entry(sample.span).or_insert_with(|| untimed_share(request, sample.span, own));
+                evidence.estimated += value * share;
+                value * share
+            }
+        };
+        if counted <= 0.0 {
+            continue;
+        }
+        // In a call, waiting means waiting for the other side.
+        let is_call = matches!(span.role, SpanKind::Client | SpanKind::Producer);
+        let part = if is_call && matches!(part, Part::Io | Part::Waiting) { Part::Downstream } else { part };
+        let counted = counted * share;
+        evidence.seen += counted;
+        evidence.links[match sample.link {
+            LinkStrength::Exact => 0,
+            LinkStrength::Inherited => 1,
+            LinkStrength::Inferred => 2,
+        }] += 1;
+        let is_named = vocabulary.functions_from_leaf(sample.stack).next().is_some_and(|name| !is_address(name));
+        if !is_named {
+            evidence.unsymbolised += counted;
+        }
+        weighed.push((index, part, counted));
+    }
+    Prepared { stretches, own, weighed }
+}
+
+/// A frame that is known by its binary and address only.
+fn is_address(name: &str) -> bool {
+    name.contains("!0x") || name == "[unknown]"
+}
+
+fn is_inside(sorted: &[Stretch], span: u32, time: i64) -> bool {
+    let after = sorted.partition_point(|stretch| (stretch.span, stretch.from) <= (span, time));
+    after > 0 && sorted[after - 1].span == span && time < sorted[after - 1].to
+}
+
+/// The share of a span's own time that is critical: what samples without a time are counted by.
+fn untimed_share(request: &Request, span: u32, own: i64) -> f64 {
+    let here = &request.spans[span as usize];
+    let mut children: Vec<(i64, i64)> = request
+        .spans
+        .iter()
+        .filter(|child| child.parent == Some(span))
+        .map(|child| (child.start.max(here.start), child.end.min(here.end)))
+        .filter(|(start, end)| start < end)
+        .collect();
+    children.sort_unstable();
+    let mut covered = 0;
+    let mut reached = here.start;
+    for (start, end) in children {
+        covered += (end - start.max(reached)).max(0);
+        reached = reached.max(end);
+    }
+    let whole = here.end - here.start;
+    let alone = whole - covered;
+    let base = if alone > 0 { alone } else { whole };
+    if base > 0 { (own as f64 / base as f64).min(1.0) } else { 0.0 }
+}
+
+/// Where several threads work for one span, its samples are worth more than its time: they are scaled to it, per
+/// operation and for both sides alike.
+fn concurrency_scales(
+    sources: &Sources,
+    vocabulary: &Vocabulary,
+    sides: [&[Request]; 2],
+    prepared: &[Vec<Prepared>; 2],
+) -> HashMap<OperationId, f64> {
+    let mut sums: HashMap<OperationId, (f64, f64, f64)> = HashMap::new();
+    for (requests, prepared) in sides.into_iter().zip(prepared) {
+        for (request, prepared) in requests.iter().zip(prepared) {
+            for (span, own) in request.spans.iter().zip(&prepared.own) {
+                sums.entry(span.operation).or_default().0 += *own as f64;
+            }
+            for (sample, _, time) in &prepared.weighed {
+                let sample = &request.samples[*sample];
+                let operation = request.spans[sample.span as usize].operation;
+                let quantum = sources.quantum(vocabulary.operation_of(operation).service, sample.measure);
+                let sum = sums.entry(operation).or_default();
+                sum.1 += time;
+                sum.2 += time * quantum;
+            }
+        }
+    }
+    let too_much =
+        sums.into_iter().filter(|(_, (own, seen, noise))| *seen > own * 1.1 && seen - own > 4.0 * noise.sqrt());
+    too_much.map(|(operation, (own, seen, _))| (operation, own / seen)).collect()
+}
+
+impl Ledger {
+    fn vector(
+        &mut self,
+        vocabulary: &Vocabulary,
+        sources: &Sources,
+        scales: &HashMap<OperationId, f64>,
+        side: usize,
+        request: &Request,
+        prepared: &Prepared,
+    ) -> RequestVector {
+        let mut places: Vec<Option<NodeId>> = vec![None; request.spans.len()];
+        let mut vector = RequestVector { duration: request.duration() as f64, ..RequestVector::default() };
+        let mut seen: Vec<f64> = vec![0.0; request.spans.len()];
+        let mut noise: Vec<f64> = vec![0.0; request.spans.len()];
+        for stretch in &prepared.stretches {
+            place_of(&mut self.tree, request, &mut places, stretch.span);
+        }
+        for (sample, part, time) in &prepared.weighed {
+            let sample = &request.samples[*sample];
+            let span = &request.spans[sample.span as usize];
+            let Some(operation) = places[sample.span as usize] else { continue };
+            let scale = scales.get(&span.operation).copied().unwrap_or(1.0);
+            let time = time * scale;
+            let placement = self.tree.place(vocabulary, operation, sample.stack);
+            self.tree.add_time(placement, side, time);
+            let leaf_function = self.tree.placement(placement).leaf;
+            let leaf = self.tree.child(leaf_function, NodeKey::Part(*part), false);
+            let quantum = sources.quantum(vocabulary.operation_of(span.operation).service, sample.measure) * scale;
+            vector.times.push((leaf, time));
+            vector.noise.push((leaf, time * quantum));
+            vector.samples += 1;
+            seen[sample.span as usize] += time;
+            noise[sample.span as usize] += time * quantum;
+            let counted = self.samples[side].entry(leaf).or_default();
+            counted.0 += 1;
+            counted.1 += time / quantum.max(1.0);
+        }
+        let focus_service = vocabulary.operation_of(request.spans[0].operation).service;
+        for (index, span) in request.spans.iter().enumerate() {
+            let own = prepared.own[index];
+            let Some(operation) = places[index] else { continue };
+            let service = vocabulary.operation_of(span.operation).service;
+            if own > 0 {
+                *self.evidence.services.entry(service).or_default() += own as f64;
+                let is_call = matches!(span.role, SpanKind::Client | SpanKind::Producer);
+                let is_elsewhere = service != focus_service && !sources.is_profiled(service);
+                let rest = if is_call || is_elsewhere { Part::Downstream } else { Part::Unexplained };
+                let leaf = self.tree.child(operation, NodeKey::Part(rest), false);
+                vector.times.push((leaf, own as f64 - seen[index]));
+                vector.noise.push((leaf, noise[index]));
+            }
+            match vector.calls.iter_mut().find(|(node, ..)| *node == operation) {
+                Some((_, calls, failed)) => {
+                    *calls += 1;
+                    *failed += u32::from(span.failed);
+                }
+                None => {
+                    vector.calls.push((operation, 1, u32::from(span.failed)));
+                    vector.spans.push((operation, index as u32));
+                }
+            }
+        }
+        vector.times = summed(vector.times);
+        vector.noise = summed(vector.noise);
+        vector
+    }
+}
+
+/// The node of a span, below those of its callers.
+fn place_of(tree: &mut Tree, request: &Request, places: &mut [Option<NodeId>], span: u32) -> NodeId {
+    // Upwards to the first that has a place, then down again.
+    let mut chain = vec![span];
+    while let Some(parent) = request.spans[*chain.last().unwrap_or(&span) as usize].parent {
+        if places[parent as usize].is_some() || chain.len() > request.spans.len() {
+            break;
+        }
+        chain.push(parent);
+    }
+    let mut place = Tree::ROOT;
+    while let Some(here) = chain.pop() {
+        let index = here as usize;
+        place = match places[index] {
+            Some(known) => known,
+            None => {
+                let above =
+                    request.spans[index].parent.and_then(|parent| places[parent as usize]).unwrap_or(Tree::ROOT);
+                tree.child(above, NodeKey::Operation(request.spans[index].operation), false)
+            }
+        };
+        places[index] = Some(place);
+    }
+    place
+}
+
+/// The same entries with each leaf once.
+fn summed(mut entries: Vec<(NodeId, f64)>) -> Vec<(NodeId, f64)> {
+    entries.sort_by_key(|(node, _)| *node);
+    let mut out: Vec<(NodeId, f64)> = Vec::with_capacity(entries.len());
+    for (node, value) in entries {
+        match out.last_mut() {
+            Some((last, sum)) if *last == node => *sum += value,
+            _ => out.push((node, value)),
+        }
+    }
+    out
+}

@@ -1,0 +1,152 @@
+//! Requests times nodes: for each node of the tree, what it and everything below it took on either side.
+
+use crate::ledger::{Ledger, RequestVector};
+use crate::statistics::welch::{Difference, Moments, welch};
+use crate::tree::{NodeId, NodeKey, Tree};
+
+/// With fewer requests than this, their spread says nothing: what sampling alone brings is taken instead.
+pub const FEW_REQUESTS: usize = 5;
+
+/// The comparison of two sides, node by node.
+#[derive(Debug)]
+pub struct Matrix {
+    /// Means and their certainty by node, for the slow and the fast side.
+    pub moments: [Vec<Moments>; 2],
+    /// The difference by node, slow minus fast.
+    pub differences: Vec<Difference>,
+    /// Samples below each node on either side: how many, and how many periods their time is.
+    pub samples: [Vec<(u64, f64)>; 2],
+}
+
+impl Matrix {
+    /// Sums up the vectors of a ledger.
+    pub fn of(ledger: &Ledger) -> Self {
+        let moments = [0, 1].map(|side| moments(&ledger.tree, &ledger.sides[side]));
+        let differences = moments[0].iter().zip(&moments[1]).map(|(slow, fast)| welch(*slow, *fast)).collect();
+        let samples = [0, 1].map(|side| {
+            let mut counts = vec![(0u64, 0.0); ledger.tree.nodes().len()];
+            for (leaf, (count, periods)) in &ledger.samples[side] {
+                counts[*leaf as usize].0 += count;
+                counts[*leaf as usize].1 += periods;
+            }
+            for id in (1..counts.len()).rev() {
+                let parent = ledger.tree.node(id as NodeId).parent as usize;
+                counts[parent].0 += counts[id].0;
+                counts[parent].1 += counts[id].1;
+            }
+            counts
+        });
+        Self { moments, differences, samples }
+    }
+
+    /// The difference of a node.
+    pub fn difference(&self, node: NodeId) -> Difference {
+        self.differences[node as usize]
+    }
+
+    /// The lower end of a node's difference, two standard errors below it.
+    pub fn lower(&self, node: NodeId) -> f64 {
+        let difference = self.differences[node as usize];
+        difference.delta - 2.0 * difference.error
+    }
+}
+
+/// What each node took in one request, given to `visit` node by node.
+pub fn for_each_total(tree: &Tree, leaves: &[(NodeId, f64)], scratch: &mut Totals, mut visit: impl FnMut(NodeId, f64)) {
+    scratch.sums.resize(tree.nodes().len(), 0.0);
+    scratch.is_touched.resize(tree.nodes().len(), false);
+    for (leaf, value) in leaves {
+        for node in tree.upward(*leaf) {
+            if !scratch.is_touched[node as usize] {
+                scratch.is_touched[node as usize] = true;
+                scratch.touched.push(node);
+            }
+            scratch.sums[node as usize] += value;
+        }
+    }
+    for node in scratch.touched.drain(..) {
+        visit(node, scratch.sums[node as usize]);
+        scratch.sums[node as usize] = 0.0;
+        scratch.is_touched[node as usize] = false;
+    }
+}
+
+/// Room for the sums of one request.
+#[derive(Debug, Default)]
+pub struct Totals {
+    sums: Vec<f64>,
+    is_touched: Vec<bool>,
+    touched: Vec<NodeId>,
+}
+
+fn moments(tree: &Tree, vectors: &[RequestVector]) -> Vec<Moments> {
+    let mut sums = vec![(0.0, 0.0); tree.nodes().len()];
+    let mut totals = Totals::default();
+    for vector in vectors {
+        for_each_total(tree, &vector.times, &mut totals, |node, value| {
+            sums[node as usize].0 += value;
+            sums[node as usize].1 += value * value;
+        });
+    }
+    let count = vectors.len();
+    let mut moments: Vec<Moments> = sums.iter().map(|(sum, squares)| Moments::of(count, *sum, *squares)).collect();
+    if (1..FEW_REQUESTS).contains(&count) {
+        let noise = sampling_noise(tree, vectors);
+        for (moments, noise) in moments.iter_mut().zip(noise) {
+            moments.mean_variance += noise / (count * count) as f64;
+        }
+    }
+    moments
+}
+
+/// Variance that sampling brings to each node's sum. The whole of an operation is measured by its spans, not by
+/// samples: there is no such noise in it.
+fn sampling_noise(tree: &Tree, vectors: &[RequestVector]) -> Vec<f64> {
+    let mut noise = vec![0.0; tree.nodes().len()];
+    for (leaf, variance) in vectors.iter().flat_map(|vector| &vector.noise) {
+        for node in tree.upward(*leaf) {
+            if matches!(tree.node(node).key, NodeKey::Operation(_) | NodeKey::Root) {
+                break;
+            }
+            noise[node as usize] += variance;
+        }
+    }
+    noise
+}
+
+/// What some nodes with everything below them took in each request, without what other nodes below them took.
+pub fn column(tree: &Tree, vectors: &[RequestVector], nodes: &[NodeId], without: &[NodeId]) -> Vec<f64> {
+    let belongs = membership(tree, nodes, without);
+    let of_request = |vector: &RequestVector| {
+        vector.times.iter().filter(|(leaf, _)| belongs[*leaf as usize]).map(|(_, value)| value).sum()
+    };
+    vectors.iter().map(of_request).collect()
+}
+
+/// Variance that sampling brings to the mean of such a column.
+pub fn column_noise(tree: &Tree, vectors: &[RequestVector], nodes: &[NodeId], without: &[NodeId]) -> f64 {
+    if nodes.iter().any(|node| matches!(tree.node(*node).key, NodeKey::Operation(_) | NodeKey::Root))
+        && without.is_empty()
+    {
+        return 0.0;
+    }
+    let belongs = membership(tree, nodes, without);
+    let sum: f64 = vectors
+        .iter()
+        .flat_map(|vector| &vector.noise)
+        .filter(|(leaf, _)| belongs[*leaf as usize])
+        .map(|(_, variance)| variance)
+        .sum();
+    sum / (vectors.len().max(1) as f64).powi(2)
+}
+
+/// For each node, whether it is one of `nodes` or below one, and not below one of `without`.
+pub fn membership(tree: &Tree, nodes: &[NodeId], without: &[NodeId]) -> Vec<bool> {
+    let mut belongs = vec![false; tree.nodes().len()];
+    for id in 0..belongs.len() {
+        let node = id as NodeId;
+        let above = id > 0 && belongs[tree.node(node).parent as usize];
+        belongs[id] = !without.contains(&node) && (above || nodes.contains(&node));
+    }
+    belongs
+}

@@ -1,0 +1,90 @@
+//! The merged tree: one icicle whose upper part is the spans and whose lower part is their code and waits, so that one
+//! picture sums to the whole duration.
+
+use hotspan_model::FlameTree;
+
+use crate::ledger::Ledger;
+use crate::part::Part;
+use crate::tree::{NodeId, NodeKey};
+use crate::vocabulary::Vocabulary;
+
+/// The tree of one side of a ledger; values are nanoseconds of one request on average.
+///
+/// Running code is a function's own value; everything else stands below it under a name in brackets. What samples say
+/// beyond a span's time is noise: a negative rest is taken from what is seen, so that no bar is negative and every
+/// span keeps its width.
+pub fn merged_tree(vocabulary: &Vocabulary, ledger: &Ledger, side: usize) -> FlameTree {
+    let tree = &ledger.tree;
+    let requests = ledger.sides[side].len().max(1) as f64;
+    let mut own = vec![0.0; tree.nodes().len()];
+    for (leaf, value) in ledger.sides[side].iter().flat_map(|vector| &vector.times) {
+        own[*leaf as usize] += value / requests;
+    }
+    absorb_negative_rests(ledger, &mut own);
+    let mut flame = FlameTree::default();
+    let mut places = vec![FlameTree::ROOT; tree.nodes().len()];
+    let has_value = subtree_has_value(ledger, &own);
+    let mut carried = 0.0;
+    for id in 1..tree.nodes().len() {
+        if !has_value[id] {
+            continue;
+        }
+        let node = tree.node(id as NodeId);
+        let above = places[node.parent as usize];
+        places[id] = match node.key {
+            NodeKey::Root | NodeKey::Part(Part::Cpu) => above,
+            NodeKey::Operation(operation) => {
+                let operation = vocabulary.operation_of(operation);
+                let name = format!("{} {}", vocabulary.text_of(operation.service), vocabulary.text_of(operation.name));
+                let name = flame.intern(name.trim());
+                flame.child(above, name)
+            }
+            NodeKey::Function(function) => {
+                let name = flame.intern(vocabulary.text_of(function));
+                flame.child(above, name)
+            }
+            NodeKey::Part(part) => {
+                let name = flame.intern(part.label());
+                flame.child(above, name)
+            }
+        };
+        // Rounding is carried on, so that the whole is the duration to the nanosecond.
+        let value = own[id] + carried;
+        let rounded = value.round();
+        if own[id] != 0.0 {
+            carried = value - rounded;
+            flame.add_self(places[id], rounded as i64);
+        }
+    }
+    flame.sum_totals();
+    flame
+}
+
+/// Scales what is seen of an operation where it is more than the operation's time.
+fn absorb_negative_rests(ledger: &Ledger, own: &mut [f64]) {
+    let tree = &ledger.tree;
+    for id in 0..own.len() {
+        let is_rest = matches!(tree.node(id as NodeId).key, NodeKey::Part(Part::Unexplained | Part::Downstream))
+            && matches!(tree.node(tree.node(id as NodeId).parent).key, NodeKey::Operation(_));
+        if !is_rest || own[id] >= 0.0 {
+            continue;
+        }
+        let operation = tree.node(id as NodeId).operation;
+        let seen: Vec<usize> = (0..own.len())
+            .filter(|at| *at != id && own[*at] > 0.0 && tree.node(*at as NodeId).operation == operation)
+            .collect();
+        let sum: f64 = seen.iter().map(|at| own[*at]).sum();
+        let scale = if sum > 0.0 { ((sum + own[id]) / sum).max(0.0) } else { 0.0 };
+        seen.iter().for_each(|at| own[*at] *= scale);
+        own[id] = 0.0;
+    }
+}
+
+fn subtree_has_value(ledger: &Ledger, own: &[f64]) -> Vec<bool> {
+    let mut has_value: Vec<bool> = own.iter().map(|value| *value != 0.0).collect();
+    for id in (1..own.len()).rev() {
+        let parent = ledger.tree.node(id as NodeId).parent as usize;
+        has_value[parent] |= has_value[id];
+    }
+    has_value
+}

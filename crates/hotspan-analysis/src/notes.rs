@@ -1,0 +1,209 @@
+//! What to know besides the causes: what could not be seen, why, and what to change to see it.
+
+use crate::explain::Subject;
+use crate::explanation::{Explanation, Verdict};
+use crate::ledger::Ledger;
+use crate::matrix::FEW_REQUESTS;
+use crate::moved::service_name;
+use crate::part::Part;
+use crate::sources::Sources;
+use crate::tree::{NodeId, NodeKey};
+use crate::vocabulary::Vocabulary;
+
+/// A share of the time that is worth a word.
+const WORTH_A_WORD: f64 = 0.2;
+
+/// The notes of an answer.
+pub(crate) fn notes(
+    vocabulary: &Vocabulary,
+    sources: &Sources,
+    ledger: &Ledger,
+    explanation: &Explanation,
+    subject: Subject,
+    is_slower: bool,
+) -> Vec<String> {
+    let mut notes = Vec::new();
+    let (slow, fast) = (&explanation.slow, &explanation.fast);
+    too_few(&mut notes, explanation, subject);
+    if slow.spans > 0 && fast.spans >= FEW_REQUESTS && !is_slower && explanation.verdict == Verdict::Nothing {
+        notes.push(if explanation.delta_ms < 0.0 {
+            format!(
+                "The requests in question are not slower: {} against {} on average.",
+                ms(slow.mean_ms),
+                ms(fast.mean_ms)
+            )
+        } else {
+            format!(
+                "The durations do not differ beyond chance: {} against {} on average{}.",
+                ms(slow.mean_ms),
+                ms(fast.mean_ms),
+                explanation.smallest_visible_ms.map_or(String::new(), |smallest| format!(
+                    "; a difference from about {} on would have been seen",
+                    ms(smallest)
+                ))
+            )
+        });
+    }
+    unexplained(&mut notes, vocabulary, sources, ledger, explanation, is_slower);
+    sampling(&mut notes, explanation);
+    for (operation, scale) in &ledger.evidence.scaled {
+        let operation = vocabulary.operation_of(*operation);
+        notes.push(format!(
+            "About {:.1} threads work at once for {} {}: their time was scaled to the span's.",
+            1.0 / scale,
+            vocabulary.text_of(operation.service),
+            vocabulary.text_of(operation.name)
+        ));
+    }
+    for skew in &explanation.coverage.clock_skew {
+        notes.push(format!(
+            "The clock of {} differs from that of {} by {}: {} of {} calls lay outside their caller. Its spans were shifted.",
+            skew.to,
+            skew.from,
+            ms(skew.offset_ms),
+            skew.outside,
+            skew.calls
+        ));
+    }
+    notes
+}
+
+fn too_few(notes: &mut Vec<String>, explanation: &Explanation, subject: Subject) {
+    let (slow, fast) = (&explanation.slow, &explanation.fast);
+    if slow.spans == 0 {
+        notes.push("No span matches in this time: check the query, or widen the time range.".to_owned());
+    } else if subject == Subject::Cohort && slow.spans < FEW_REQUESTS {
+        notes.push(format!(
+            "Only {} requests match; at least {FEW_REQUESTS} are needed to tell chance from cause. Widen the time range.",
+            slow.spans
+        ));
+    }
+    if slow.spans > 0 && fast.spans < FEW_REQUESTS {
+        notes.push(format!(
+            "Only {} requests to compare with; at least {FEW_REQUESTS} are needed. Widen the time range, or name another baseline.",
+            fast.spans
+        ));
+    }
+    if slow.spans > 0 && slow.samples == 0 {
+        notes.push(
+            "No samples belong to these spans: profiles must be sent, and must name the span (or its trace and thread) they were taken in."
+                .to_owned(),
+        );
+    } else if slow.spans > 0 && fast.spans > 0 && fast.samples == 0 {
+        notes.push("The requests compared with have no samples, so that code can't be compared.".to_owned());
+    }
+}
+
+/// What time is not seen, and what would show it.
+fn unexplained(
+    notes: &mut Vec<String>,
+    vocabulary: &Vocabulary,
+    sources: &Sources,
+    ledger: &Ledger,
+    explanation: &Explanation,
+    is_slower: bool,
+) {
+    let part = |kind: Part| explanation.ledger.parts.iter().find(|part| part.kind == kind.name());
+    let duration = explanation.ledger.duration_ms;
+    if let Some(rest) = part(Part::Unexplained).filter(|rest| rest.ms > WORTH_A_WORD * duration) {
+        let of_difference = if is_slower && explanation.delta_ms > 0.0 && rest.delta_ms > 0.0 {
+            format!(", and {} of the {} difference", ms(rest.delta_ms), ms(explanation.delta_ms))
+        } else {
+            String::new()
+        };
+        notes.push(format!("{} of {} a request are not explained{of_difference}.", ms(rest.ms), ms(duration)));
+    }
+    // Services whose own time stays open, most of it first.
+    let mut open: Vec<(String, f64, bool, bool)> = Vec::new();
+    for (id, node) in ledger.tree.nodes().iter().enumerate() {
+        if !matches!(node.key, NodeKey::Part(Part::Unexplained | Part::Downstream)) {
+            continue;
+        }
+        let NodeKey::Operation(operation) = ledger.tree.node(node.operation).key else { continue };
+        let service = vocabulary.operation_of(operation).service;
+        let sum: f64 = ledger.sides[0]
+            .iter()
+            .flat_map(|vector| &vector.times)
+            .filter(|(leaf, _)| *leaf as usize == id)
+            .map(|(_, time)| time)
+            .sum();
+        let time = sum / ledger.sides[0].len().max(1) as f64 / 1e6;
+        let name = service_name(vocabulary, &ledger.tree, id as NodeId);
+        match open.iter_mut().find(|(known, ..)| *known == name) {
+            Some(known) => known.1 += time,
+            None => open.push((name, time, sources.is_profiled(service), sources.sees_waiting(service))),
+        }
+    }
+    open.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    for (service, time, is_profiled, sees_waiting) in
+        open.into_iter().filter(|(_, time, ..)| *time > WORTH_A_WORD * duration).take(2)
+    {
+        if !is_profiled {
+            notes.push(format!(
+                "{service} has {} a request on the critical path, but no samples of it: profile that service.",
+                ms(time)
+            ));
+        } else if !sees_waiting {
+            notes.push(format!(
+                "{service} is profiled on the CPU only; what it waits for in {} a request would show in off-CPU or wall-clock profiles.",
+                ms(time)
+            ));
+        }
+    }
+}
+
+fn sampling(notes: &mut Vec<String>, explanation: &Explanation) {
+    let coverage = &explanation.coverage;
+    if coverage.unsymbolised > 0.1 {
+        notes.push(format!(
+            "{:.0} % of the time seen is in functions without a name: upload debug symbols, or build with them.",
+            coverage.unsymbolised * 100.0
+        ));
+    }
+    if coverage.estimated > 0.5 {
+        notes.push(
+            "Most samples have no time of their own: they were counted by the share of their span that is on the critical path."
+                .to_owned(),
+        );
+    }
+    let inferred = coverage.inferred_samples;
+    let all = coverage.exact_samples + coverage.inherited_samples + inferred;
+    if inferred * 4 > all {
+        notes.push(format!("{inferred} of {all} samples were matched to their span by thread and time alone."));
+    }
+    if let Some(period) = coverage.cpu_period_ms
+        && explanation.slow.mean_ms < 2.0 * period
+        && explanation.verdict != Verdict::Found
+    {
+        notes.push(format!(
+            "Requests take {} and CPU samples are {} apart: sample faster, or look at more requests.",
+            ms(explanation.slow.mean_ms),
+            ms(period)
+        ));
+    }
+    if explanation.verdict == Verdict::NotEnoughData
+        && let Some(smallest) = explanation.smallest_visible_ms
+        && explanation.slow.spans > 0
+    {
+        notes.push(format!(
+            "With this many requests and samples, differences from about {} a request on can be seen.",
+            ms(smallest)
+        ));
+    }
+}
+
+/// Milliseconds as a person reads them.
+pub(crate) fn ms(value: f64) -> String {
+    let size = value.abs();
+    if size >= 10_000.0 {
+        format!("{:.1} s", value / 1e3)
+    } else if size >= 1_000.0 {
+        format!("{:.2} s", value / 1e3)
+    } else if size >= 100.0 {
+        format!("{value:.0} ms")
+    } else if size >= 1.0 {
+        format!("{value:.1} ms")
+    } else {
+        format!("{:.0} µs", value * 1e3)
+    }
+}

@@ -1,0 +1,78 @@
+//! An explanation for a ticket.
+
+use super::sentences::{details, headline, operation, part_name, sides, subject};
+use crate::explanation::Explanation;
+use crate::notes::ms;
+
+/// The explanation as Markdown.
+pub fn markdown(explanation: &Explanation, target: &str, link: &str) -> String {
+    let mut out =
+        format!("## Why is it slow?\n\n**{}**\n\n{}\n\n", escaped(&headline(explanation)), sides(explanation));
+    out.push_str(&format!("Target: `{}`  \nHotspan: <{link}>\n", target.replace('`', "'")));
+    if let Some(comparison) = &explanation.comparison
+        && !comparison.functions.is_empty()
+    {
+        out.push_str("\n| function | before | after | difference |\n|---|---:|---:|---:|\n");
+        for function in &comparison.functions {
+            out.push_str(&format!(
+                "| `{}` {} | {} | {} | {} ({} to {}) |\n",
+                code(&function.function),
+                escaped(&function.service),
+                ms(function.before_ms),
+                ms(function.after_ms),
+                ms(function.delta_ms),
+                ms(function.interval_ms[0]),
+                ms(function.interval_ms[1])
+            ));
+        }
+    }
+    if !explanation.causes.is_empty() {
+        out.push_str("\n| # | cause | where | kind | slow | fast | difference | share | samples |\n|---|---|---|---|---:|---:|---:|---:|---:|\n");
+        for (rank, cause) in explanation.causes.iter().enumerate() {
+            out.push_str(&format!(
+                "| {} | `{}` | {} | {} | {} | {} | {} ({} to {}) | {:.0} % | {} |\n",
+                rank + 1,
+                code(&subject(cause)),
+                escaped(&operation(cause)),
+                cause.kind,
+                ms(cause.slow_ms),
+                ms(cause.fast_ms),
+                ms(cause.delta_ms),
+                ms(cause.interval_ms[0]),
+                ms(cause.interval_ms[1]),
+                cause.share * 100.0,
+                cause.samples
+            ));
+        }
+        for (rank, cause) in explanation.causes.iter().enumerate() {
+            let lines = details(cause);
+            if !lines.is_empty() {
+                out.push_str(&format!("\n{}. `{}`\n", rank + 1, code(&subject(cause))));
+                for line in lines {
+                    out.push_str(&format!("   - {}\n", escaped(&line)));
+                }
+            }
+        }
+    }
+    out.push_str("\n| where the time goes | a slow request | a fast one |\n|---|---:|---:|\n");
+    for part in &explanation.ledger.parts {
+        let name = part.label.as_deref().unwrap_or_else(|| part_name(part.kind));
+        out.push_str(&format!("| {} | {} | {} |\n", escaped(name), ms(part.ms), ms(part.fast_ms)));
+    }
+    if !explanation.notes.is_empty() {
+        out.push('\n');
+        for note in &explanation.notes {
+            out.push_str(&format!("- {}\n", escaped(note)));
+        }
+    }
+    out
+}
+
+/// Names come from outside: they must not end a table cell, or begin a tag.
+fn escaped(text: &str) -> String {
+    text.replace('|', "\\|").replace('<', "&lt;").replace(['\n', '\r'], " ")
+}
+
+fn code(text: &str) -> String {
+    text.replace('`', "'").replace('|', "\\|").replace(['\n', '\r'], " ")
+}

@@ -1,0 +1,9 @@
+//! An explanation for people: as text for a terminal, as Markdown for a ticket. One wording for both.
+
+mod markdown;
+mod sentences;
+mod text;
+
+pub use markdown::markdown;
+pub use sentences::headline;
+pub use text::text;

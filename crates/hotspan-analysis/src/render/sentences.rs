@@ -1,0 +1,161 @@
+//! The sentences of an explanation.
+
+use crate::comparison::{Change, Comparison};
+use crate::explanation::{Cause, Explanation, Verdict};
+use crate::notes::ms;
+use crate::separating::Separating;
+
+/// The answer in one sentence.
+pub fn headline(explanation: &Explanation) -> String {
+    if let Some(comparison) = &explanation.comparison {
+        return change(comparison);
+    }
+    match (explanation.verdict, explanation.causes.first()) {
+        (Verdict::Found, Some(cause)) => format!("{} {}.", subject(cause), effect(cause, explanation)),
+        (Verdict::NotEnoughData, _) => "Too little data to name a cause.".to_owned(),
+        _ if explanation.delta_ms > 0.0 && explanation.interval_ms[0] > 0.0 => {
+            format!(
+                "Nothing that was measured explains the {} that these requests take longer.",
+                ms(explanation.delta_ms)
+            )
+        }
+        _ => "These requests are not slower than the others: there is nothing to explain.".to_owned(),
+    }
+}
+
+/// `lookupTaxRate (tax.go:112)`, or the operation.
+pub(super) fn subject(cause: &Cause) -> String {
+    match &cause.function {
+        Some(function) => place(cause).map_or_else(|| function.clone(), |place| format!("{function} ({place})")),
+        None => operation(cause),
+    }
+}
+
+/// `tax.go:112`.
+pub(super) fn place(cause: &Cause) -> Option<String> {
+    let file = cause.file.as_deref()?.rsplit('/').next()?;
+    Some(cause.line.map_or_else(|| file.to_owned(), |line| format!("{file}:{line}")))
+}
+
+/// `tax POST /v1/tax`.
+pub(super) fn operation(cause: &Cause) -> String {
+    format!("{} {}", cause.service, cause.operation).trim().to_owned()
+}
+
+fn effect(cause: &Cause, explanation: &Explanation) -> String {
+    let amount = ms(cause.delta_ms);
+    let doing = match cause.kind {
+        "lock" => format!("waits {amount} longer for a lock"),
+        "io" => format!("waits {amount} longer for I/O"),
+        "scheduling" => format!("waits {amount} longer for a CPU"),
+        "gc" => format!("spends {amount} more on garbage collection"),
+        "downstream" if cause.function.is_none() => format!("takes {amount} longer"),
+        "downstream" => format!("waits {amount} longer for another service"),
+        "waiting" => format!("waits {amount} longer"),
+        _ => format!("takes {amount} more on the CPU"),
+    };
+    let inside = if cause.function.is_some() { format!(" in {}", operation(cause)) } else { String::new() };
+    format!("{doing}{inside}: {:.0} % of the {} difference", cause.share * 100.0, ms(explanation.delta_ms))
+}
+
+fn change(comparison: &Comparison) -> String {
+    let Comparison { before, after, interval_ms, delta_ms, .. } = comparison;
+    let (was, is) = (ms(before.mean_ms), ms(after.mean_ms));
+    let share = if before.mean_ms > 0.0 { delta_ms.abs() / before.mean_ms * 100.0 } else { 0.0 };
+    let [low, high] = interval_ms.map(|end| ms(end.abs()));
+    match comparison.change {
+        Change::Faster => {
+            format!(
+                "Faster: {is} instead of {was} on average, {} ({share:.0} %) less; between {high} and {low} less, surely.",
+                ms(delta_ms.abs())
+            )
+        }
+        Change::Slower => {
+            format!(
+                "Slower: {is} instead of {was} on average, {} ({share:.0} %) more; between {low} and {high} more, surely.",
+                ms(*delta_ms)
+            )
+        }
+        Change::Same => format!("No difference that could be told from chance: {was} before, {is} after."),
+        Change::NotEnoughData => {
+            format!("Too few requests to tell: {} before, {} after.", before.spans, after.spans)
+        }
+    }
+}
+
+/// The further lines about a cause: the way, the pattern, the calls, and which requests.
+pub(super) fn details(cause: &Cause) -> Vec<String> {
+    let mut lines = Vec::new();
+    if !cause.via.is_empty() {
+        lines.push(format!("via {}", cause.via.join(" > ")));
+    }
+    if let Some(calls) = cause.calls.filter(|calls| (calls.slow - calls.fast).abs() >= 0.5) {
+        lines.push(format!(
+            "called {:.1} times against {:.1}: {} by more calls, {} by slower calls",
+            calls.slow,
+            calls.fast,
+            ms(calls.more_calls_ms),
+            ms(calls.slower_calls_ms)
+        ));
+    }
+    if !cause.requests.is_empty() {
+        let named: Vec<String> = cause.requests.iter().map(which).collect();
+        lines.push(format!("where {}", named.join("; ")));
+    }
+    if let (Some(pattern), Some(helps)) = (cause.pattern, cause.helps) {
+        lines.push(format!("{}: {helps}", pattern.name()));
+    }
+    lines
+}
+
+fn which(separating: &Separating) -> String {
+    let Separating { attribute, value, slow, fast } = separating;
+    match value {
+        Some(value) => {
+            format!("{attribute} = {value:?} ({:.0} % of slow, {:.0} % of fast requests)", slow * 100.0, fast * 100.0)
+        }
+        None => format!("{attribute} is {} on average instead of {}", amount(*slow), amount(*fast)),
+    }
+}
+
+fn amount(value: f64) -> String {
+    if value.abs() >= 100.0 { format!("{value:.0}") } else { format!("{value:.1}") }
+}
+
+/// What a part of the ledger is called.
+pub(super) fn part_name(kind: &str) -> &str {
+    match kind {
+        "cpu" => "on CPU",
+        "gc" => "garbage collection",
+        "lock" => "waiting for locks",
+        "io" => "waiting for I/O",
+        "scheduling" => "waiting for a CPU",
+        "waiting" => "waiting",
+        "downstream" => "in other services",
+        "child" => "in child spans",
+        _ => "unexplained",
+    }
+}
+
+/// Who is compared with whom.
+pub(super) fn sides(explanation: &Explanation) -> String {
+    let (slow, fast) = (&explanation.slow, &explanation.fast);
+    if slow.spans == 1 {
+        return format!(
+            "One request of {} against {} of {} on average.",
+            ms(slow.mean_ms),
+            fast.spans,
+            ms(fast.mean_ms)
+        );
+    }
+    format!(
+        "{} requests of {} against {} of {} on average; {} longer ({} to {}).",
+        slow.spans,
+        ms(slow.mean_ms),
+        fast.spans,
+        ms(fast.mean_ms),
+        ms(explanation.delta_ms),
+        ms(explanation.interval_ms[0]),
+        ms(explanation.interval_ms[1])
+    )
+}

@@ -1,0 +1,162 @@
+//! The words that requests are told in, each kept once: texts, operations, frames and stacks.
+//!
+//! Requests refer to them by number, so that a sample is a few numbers whatever it says, and equal things compare
+//! as equal numbers.
+
+use hashbrown::HashMap;
+use hotspan_model::SpanKind;
+
+use crate::own_code::{Ownership, ownership_of};
+
+/// Number of a text.
+pub type TextId = u32;
+/// Number of an operation.
+pub type OperationId = u32;
+/// Number of a frame.
+pub type FrameId = u32;
+/// Number of a stack.
+pub type StackId = u32;
+
+/// What a span does: the same service, name and role are the same operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Operation {
+    /// The service.
+    pub service: TextId,
+    /// The span's name.
+    pub name: TextId,
+    /// Its role in a call.
+    pub role: SpanKind,
+}
+
+/// A place in code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Frame {
+    /// The function.
+    pub function: TextId,
+    /// Its file; the empty text if not known.
+    pub file: TextId,
+    /// The line; 0 if not known.
+    pub line: u32,
+}
+
+/// All words of one question.
+#[derive(Debug, Clone)]
+pub struct Vocabulary {
+    texts: Vec<String>,
+    text_index: HashMap<String, TextId>,
+    operations: Vec<Operation>,
+    operation_index: HashMap<Operation, OperationId>,
+    frames: Vec<Frame>,
+    ownership: Vec<Ownership>,
+    frame_index: HashMap<Frame, FrameId>,
+    stacks: Vec<Vec<FrameId>>,
+    own_prefixes: Vec<String>,
+}
+
+impl Default for Vocabulary {
+    fn default() -> Self {
+        Self::with_own_code(Vec::new())
+    }
+}
+
+impl Vocabulary {
+    /// An empty vocabulary; functions that start with one of `own_prefixes` are own code whatever else speaks
+    /// against it.
+    pub fn with_own_code(own_prefixes: Vec<String>) -> Self {
+        let mut vocabulary = Self {
+            texts: Vec::new(),
+            text_index: HashMap::new(),
+            operations: Vec::new(),
+            operation_index: HashMap::new(),
+            frames: Vec::new(),
+            ownership: Vec::new(),
+            frame_index: HashMap::new(),
+            stacks: Vec::new(),
+            own_prefixes,
+        };
+        vocabulary.text("");
+        vocabulary
+    }
+
+    /// Number of a text; the empty one is 0.
+    pub fn text(&mut self, text: &str) -> TextId {
+        if let Some(id) = self.text_index.get(text) {
+            return *id;
+        }
+        let id = self.texts.len() as TextId;
+        self.texts.push(text.to_owned());
+        self.text_index.insert(text.to_owned(), id);
+        id
+    }
+
+    /// A text by its number.
+    pub fn text_of(&self, id: TextId) -> &str {
+        &self.texts[id as usize]
+    }
+
+    /// Number of an operation.
+    pub fn operation(&mut self, service: &str, name: &str, role: SpanKind) -> OperationId {
+        let operation = Operation { service: self.text(service), name: self.text(name), role };
+        let next = self.operations.len() as OperationId;
+        let operations = &mut self.operations;
+        *self.operation_index.entry(operation).or_insert_with(|| {
+            operations.push(operation);
+            next
+        })
+    }
+
+    /// An operation by its number.
+    pub fn operation_of(&self, id: OperationId) -> Operation {
+        self.operations[id as usize]
+    }
+
+    /// How many operations there are.
+    pub fn operation_count(&self) -> usize {
+        self.operations.len()
+    }
+
+    /// Number of a frame.
+    pub fn frame(&mut self, function: &str, file: &str, line: u32) -> FrameId {
+        let frame = Frame { function: self.text(function), file: self.text(file), line };
+        if let Some(id) = self.frame_index.get(&frame) {
+            return *id;
+        }
+        let id = self.frames.len() as FrameId;
+        let is_named_own = self.own_prefixes.iter().any(|prefix| function.starts_with(prefix.as_str()));
+        self.ownership.push(if is_named_own { Ownership::Own } else { ownership_of(function, file) });
+        self.frames.push(frame);
+        self.frame_index.insert(frame, id);
+        id
+    }
+
+    /// A frame by its number.
+    pub fn frame_of(&self, id: FrameId) -> Frame {
+        self.frames[id as usize]
+    }
+
+    /// Whose code a frame is.
+    pub fn ownership_of(&self, id: FrameId) -> Ownership {
+        self.ownership[id as usize]
+    }
+
+    /// Adds a stack of frames, the root first. Stacks are not compared: callers add each once.
+    pub fn stack(&mut self, root_to_leaf: Vec<FrameId>) -> StackId {
+        self.stacks.push(root_to_leaf);
+        (self.stacks.len() - 1) as StackId
+    }
+
+    /// How many stacks there are.
+    pub fn stack_count(&self) -> usize {
+        self.stacks.len()
+    }
+
+    /// The functions of a stack, the leaf first.
+    pub fn functions_from_leaf(&self, id: StackId) -> impl Iterator<Item = &str> {
+        self.stacks[id as usize].iter().rev().map(|frame| self.text_of(self.frames[*frame as usize].function))
+    }
+
+    /// The frames of a stack, the root first.
+    pub fn stack_of(&self, id: StackId) -> &[FrameId] {
+        &self.stacks[id as usize]
+    }
+}
