@@ -51,6 +51,18 @@ impl DiffNode {
     }
 }
 
+impl DiffNode {
+    /// Takes in a node with all that lies below it.
+    fn fold(&mut self, node: &Self) {
+        for (sum, side) in [(&mut self.left, node.left), (&mut self.right, node.right)] {
+            sum.self_value = sum.self_value.saturating_add(side.total);
+            sum.total = sum.total.saturating_add(side.total);
+        }
+        self.in_left |= node.in_left;
+        self.in_right |= node.in_right;
+    }
+}
+
 /// Two flame trees in one. Node 0 is the root; parents stand before their children.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DiffTree {
@@ -100,6 +112,53 @@ impl DiffTree {
         index
     }
 
+    /// Keeps the `max_nodes` nodes that are largest on both sides together, and folds the others into a child
+    /// `other` of their nearest kept caller, so that every total stays as it was. 0 keeps all.
+    pub fn pruned(self, max_nodes: usize) -> Self {
+        let size = |node: &DiffNode| node.left.total.unsigned_abs().saturating_add(node.right.total.unsigned_abs());
+        if max_nodes == 0 || self.nodes.len() <= max_nodes + 1 {
+            return self;
+        }
+        let mut sizes: Vec<u64> = self.nodes.iter().skip(1).map(size).collect();
+        let (_, threshold, _) = sizes.select_nth_unstable_by(max_nodes - 1, |a, b| b.cmp(a));
+        let threshold = *threshold;
+        let mut room = max_nodes - self.nodes.iter().skip(1).filter(|node| size(node) > threshold).count();
+        let mut small = Self { nodes: vec![self.nodes[0].clone()], names: self.names };
+        let other = small.names.iter().position(|name| name == OTHER).unwrap_or_else(|| {
+            small.names.push(OTHER.to_owned());
+            small.names.len() - 1
+        }) as u32;
+        let mut others: HashMap<usize, usize> = HashMap::new();
+        // For each node: where it went, and whether it was kept itself.
+        let mut places = vec![(0, true); self.nodes.len()];
+        for (index, node) in self.nodes.iter().enumerate().skip(1) {
+            let (parent, parent_kept) = places[node.parent];
+            let at_threshold = size(node) == threshold && room > 0;
+            if parent_kept && (size(node) > threshold || at_threshold) {
+                room -= usize::from(at_threshold);
+                small.nodes.push(DiffNode { parent, ..node.clone() });
+                places[index] = (small.nodes.len() - 1, true);
+                if node.name == other {
+                    others.insert(parent, small.nodes.len() - 1);
+                }
+                continue;
+            }
+            // What lies below a folded node is in its total already.
+            let at = if parent_kept {
+                let at = *others.entry(parent).or_insert_with(|| {
+                    small.nodes.push(DiffNode { parent, name: other, ..DiffNode::default() });
+                    small.nodes.len() - 1
+                });
+                small.nodes[at].fold(node);
+                at
+            } else {
+                parent
+            };
+            places[index] = (at, false);
+        }
+        small
+    }
+
     /// All nodes, parents first.
     pub fn nodes(&self) -> &[DiffNode] {
         &self.nodes
@@ -120,5 +179,37 @@ impl DiffTree {
             siblings.sort_unstable_by_key(|index| (self.name(*index) == OTHER, self.name(*index)));
         }
         children
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Scenario: two trees laid over each other and pruned to every size.
+    /// Guarantee: totals of both sides stay, no more nodes than asked are kept, and what is new stays marked.
+    #[test]
+    fn pruning_keeps_totals() {
+        let (mut left, mut right) = (FlameTree::default(), FlameTree::default());
+        left.add_stack(["main", "a", "x"], 50);
+        left.add_stack(["main", "b"], 3);
+        right.add_stack(["main", "a", "y"], 70);
+        right.add_stack(["main", "c", "d"], 2);
+        for max_nodes in 1..8 {
+            let tree = DiffTree::new(&left, &right).pruned(max_nodes);
+            let root = &tree.nodes()[0];
+            assert_eq!((root.left.total, root.right.total), (53, 72));
+            let kept = (1..tree.nodes().len()).filter(|node| tree.name(*node) != OTHER).count();
+            assert_eq!(kept, max_nodes.min(7), "{max_nodes}");
+            for (index, node) in tree.nodes().iter().enumerate() {
+                let below = |side: fn(&DiffNode) -> Side| {
+                    let children = tree.nodes().iter().enumerate().skip(1).filter(|(_, child)| child.parent == index);
+                    children.map(|(_, child)| side(child).total).sum::<i64>() + side(node).self_value
+                };
+                assert_eq!((below(|n| n.left), below(|n| n.right)), (node.left.total, node.right.total), "{max_nodes}");
+            }
+            let y = (0..tree.nodes().len()).find(|node| tree.name(*node) == "y");
+            assert!(y.is_none_or(|y| tree.nodes()[y].presence() == Presence::New));
+        }
     }
 }

@@ -4,6 +4,7 @@
 //! [`Limits`] do not allow (R5), and an error says which field was wrong (R7).
 
 pub mod app_name;
+pub mod change_table;
 pub mod collapsed;
 pub mod compression;
 mod decode_options;
@@ -13,6 +14,7 @@ pub mod dot;
 pub mod error;
 mod expand;
 mod file_error;
+pub mod flame_page;
 pub mod flamebearer;
 pub mod jfr;
 mod json_scan;
@@ -42,4 +44,4 @@ pub use error::DecodeError;
 pub use expand::{expanded, gzip};
 pub use file_error::{Fault, FileError};
 pub use limits::Limits;
-pub use value_text::value_text;
+pub use value_text::{rate_text, value_text};

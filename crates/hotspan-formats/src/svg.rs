@@ -1,10 +1,12 @@
 //! Flame graphs as one SVG file that answers clicks and searches without anything else.
 
 use std::fmt::Write as _;
+use std::str::FromStr;
 
 use hotspan_model::FlameTree;
 
 use crate::diff_tree::{DiffTree, Presence};
+use crate::top_table::place_text;
 use crate::value_text::{percent, value_text};
 
 /// How to draw.
@@ -52,10 +54,9 @@ pub fn flame_svg(tree: &FlameTree, options: &SvgOptions) -> String {
     draw(&tree.children_by_name(), options, |index| {
         let node = &nodes[index];
         let name = if index == 0 { "all" } else { tree.name(node.name) };
-        let place = match (tree.name(node.file), node.line) {
-            ("", _) => String::new(),
-            (file, 0) => format!("\n{file}"),
-            (file, line) => format!("\n{file}:{line}"),
+        let place = match place_text(tree.name(node.file), node.line) {
+            place if place.is_empty() => place,
+            place => format!("\n{place}"),
         };
         let (value, own) = (value_text(node.total, &options.unit), value_text(node.self_value, &options.unit));
         let share = percent(node.total, total);
@@ -69,14 +70,27 @@ pub fn flame_svg(tree: &FlameTree, options: &SvgOptions) -> String {
     })
 }
 
-/// Draws a comparison: red is more on the right, blue is less, strong green is new, strong blue has vanished.
+impl FromStr for DiffLayout {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "baseline" | "left" => Ok(Self::Left),
+            "comparison" | "right" => Ok(Self::Right),
+            "both" => Ok(Self::Both),
+            other => Err(format!("layout {other:?} is not known; use baseline, comparison or both")),
+        }
+    }
+}
+
+/// Draws a comparison: red is more on the right, blue is less, strong green is new, violet has vanished. The values
+/// are compared as they stand in the tree: scale one side first if it was measured longer.
 pub fn diff_svg(tree: &DiffTree, options: &SvgOptions) -> String {
     let nodes = tree.nodes();
-    let (left_total, right_total) = (nodes[0].left.total, nodes[0].right.total);
     draw(&tree.children_by_name(), options, |index| {
         let node = &nodes[index];
         let name = if index == 0 { "all" } else { tree.name(index) };
-        let (left, right) = (percent(node.left.total, left_total), percent(node.right.total, right_total));
+        let (left, right) = (node.left.total as f64, node.right.total as f64);
         let (width, own) = match options.layout {
             DiffLayout::Left => (node.left.total, node.left.self_value),
             DiffLayout::Right => (node.right.total, node.right.self_value),
@@ -91,11 +105,12 @@ pub fn diff_svg(tree: &DiffTree, options: &SvgOptions) -> String {
             Presence::Vanished => "\nvanished",
         };
         let (before, after) = (value_text(node.left.total, &options.unit), value_text(node.right.total, &options.unit));
+        let relative = if left > 0.0 { format!(" ({:+.1}%)", (right / left - 1.0) * 100.0) } else { String::new() };
         Bar {
             width: width.max(0),
             own: own.max(0),
             name,
-            title: format!("{name}\n{before} ({left:.2}%) -> {after} ({right:.2}%), {:+.2} points{mark}", right - left),
+            title: format!("{name}\n{before} -> {after}{relative}{mark}"),
             fill: change_colour(node.presence(), left, right),
         }
     })
@@ -174,7 +189,7 @@ fn fitting(name: &str, width: f64) -> String {
     }
 }
 
-fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
@@ -202,9 +217,9 @@ fn warm(name: &str) -> String {
 fn change_colour(presence: Presence, left: f64, right: f64) -> String {
     match presence {
         Presence::New => "hsl(130 60% 65%)".to_owned(),
-        Presence::Vanished => "hsl(225 75% 70%)".to_owned(),
+        Presence::Vanished => "hsl(265 75% 75%)".to_owned(),
         Presence::Both => {
-            // Half the share gone or doubled is full strength.
+            // Half of it gone, or twice as much, is full strength.
             let change = if left + right > 0.0 { (right - left) / (right + left) * 3.0 } else { 0.0 };
             let strength = change.abs().min(1.0);
             format!(

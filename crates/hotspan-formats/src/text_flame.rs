@@ -3,7 +3,7 @@
 use hashbrown::HashSet;
 use hotspan_model::FlameTree;
 
-use crate::value_text::{percent, value_text};
+use crate::value_text::{percent, printable, value_text};
 
 /// How to draw.
 #[derive(Debug, Clone)]
@@ -115,10 +115,9 @@ fn bar(share: f64, width: usize) -> String {
     bar
 }
 
-/// A name that fits. The end of a qualified name tells more than its start. Control characters can't get out:
-/// a name may hold escape sequences.
+/// A name that fits. The end of a qualified name tells more than its start.
 fn shortened(name: &str, width: usize) -> String {
-    let clean: Vec<char> = name.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
+    let clean: Vec<char> = printable(name).chars().collect();
     if clean.len() <= width {
         return clean.into_iter().collect();
     }

@@ -32,6 +32,19 @@ pub fn value_text(value: i64, unit: &str) -> String {
     }
 }
 
+/// The same for a value that need not be whole, such as one for each second or request.
+pub fn rate_text(value: f64, unit: &str) -> String {
+    if value.abs() >= 100.0 || value == 0.0 {
+        return value_text(value.round() as i64, unit);
+    }
+    match unit {
+        "nanoseconds" | "ns" => format!("{value:.2} ns"),
+        "bytes" | "By" => format!("{value:.2} B"),
+        "" | "count" | "objects" | "samples" => format!("{value:.2}"),
+        other => format!("{value:.2} {other}"),
+    }
+}
+
 /// A whole number with commas between groups of three digits.
 fn grouped(value: i64) -> String {
     let digits = value.unsigned_abs().to_string();
@@ -43,6 +56,11 @@ fn grouped(value: i64) -> String {
         text.push(digit);
     }
     text
+}
+
+/// A name without what a terminal would take for a command: names come from strangers.
+pub(crate) fn printable(name: &str) -> String {
+    name.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }
 
 /// A share in percent, with as many digits as make sense.
@@ -62,6 +80,7 @@ mod tests {
         assert_eq!(value_text(-3_250_586, "bytes"), "-3.10 MiB");
         assert_eq!(value_text(1_234_567, "count"), "1,234,567");
         assert_eq!(value_text(0, "bytes"), "0 B");
+        assert_eq!((rate_text(0.254, "count"), rate_text(1520.4, "ns")), ("0.25".to_owned(), "1.52 µs".to_owned()));
         assert_eq!(value_text(i64::MIN, "locks"), "-9,223,372,036,854,775,808 locks");
     }
 }

@@ -23,6 +23,7 @@ const ALIASES: &[(&str, &str)] = &[
     ("cpu", "process_cpu:cpu:nanoseconds:cpu:nanoseconds"),
     ("process_cpu", "process_cpu:cpu:nanoseconds:cpu:nanoseconds"),
     ("itimer", "process_cpu:cpu:nanoseconds:cpu:nanoseconds"),
+    ("samples", "process_cpu:samples:count:cpu:nanoseconds"),
     ("wall", "wall:wall:nanoseconds:wall:nanoseconds"),
     ("off_cpu", "off_cpu:off_cpu:nanoseconds::"),
     ("alloc_objects", "memory:alloc_objects:count:space:bytes"),
@@ -31,6 +32,7 @@ const ALIASES: &[(&str, &str)] = &[
     ("inuse_space", "memory:inuse_space:bytes:space:bytes"),
     ("goroutine", "goroutine:goroutine:count:goroutine:count"),
     ("goroutines", "goroutine:goroutine:count:goroutine:count"),
+    ("lock", "mutex:delay:nanoseconds:contentions:count"),
     ("mutex", "mutex:delay:nanoseconds:contentions:count"),
     ("mutex_duration", "mutex:delay:nanoseconds:contentions:count"),
     ("mutex_count", "mutex:contentions:count:contentions:count"),
@@ -43,7 +45,7 @@ const ALIASES: &[(&str, &str)] = &[
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{text:?} is not a profile type; use five parts such as process_cpu:cpu:nanoseconds:cpu:nanoseconds, \
-     or a short name such as cpu, wall, off_cpu, alloc_space, inuse_space, goroutine, mutex, block"
+     or a short name such as cpu, wall, off_cpu, alloc_space, inuse_space, goroutine, mutex, lock, block"
 )]
 pub struct ProfileTypeError {
     text: String,
@@ -69,6 +71,12 @@ impl ProfileType {
         };
         let [name, sample_type, sample_unit, period_type, period_unit] = parts.map(str::to_owned);
         Self { name, sample_type, sample_unit, period_type, period_unit }
+    }
+
+    /// What is measured and in which unit, without what triggers a sample: that differs between profilers, Go's and
+    /// Java's mutex profiles for instance, and is not what a short name is about.
+    pub fn measured(&self) -> String {
+        format!("{}:{}:{}:", self.name, self.sample_type, self.sample_unit)
     }
 
     /// The short names that resolve to an id, for help texts and completion.

@@ -24,6 +24,8 @@ use crate::symbols::{PathEntry, Place, SymbolIndex};
 pub struct FlameQuery {
     /// What the values measure.
     pub profile_type: ProfileType,
+    /// Whether profiles of the same measure count that were triggered by something else: what short names mean.
+    pub any_period: bool,
     /// Labels that the series must have.
     pub selector: Selector,
     /// Start of the time, in nanoseconds since 1970.
@@ -60,6 +62,15 @@ impl FlameQuery {
                 Some(SampleOwners::Spans(keys.collect()))
             }
         }
+    }
+
+    /// The selector of the series: labels and profile type.
+    pub(crate) fn typed_selector(&self) -> Selector {
+        let matcher = match self.any_period {
+            true => Matcher::starts_with(PROFILE_TYPE, self.profile_type.measured()),
+            false => Matcher::equal(PROFILE_TYPE, self.profile_type.to_string()),
+        };
+        self.selector.clone().and(matcher)
     }
 }
 
@@ -115,8 +126,7 @@ impl Engine {
         snapshot: &Snapshot,
         query: &FlameQuery,
     ) -> Result<Arc<Vec<u64>>> {
-        let selector = query.selector.clone().and(Matcher::equal(PROFILE_TYPE, query.profile_type.to_string()));
-        let series = self.series(tenant, snapshot, &selector, query.from, query.until).await?;
+        let series = self.series(tenant, snapshot, &query.typed_selector(), query.from, query.until).await?;
         Ok(Arc::new(series.iter().map(|entry| entry.id.0).collect()))
     }
 

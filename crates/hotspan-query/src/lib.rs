@@ -12,7 +12,11 @@ pub mod cohort;
 mod engine;
 mod error;
 pub mod flame;
+mod groups;
+pub mod heatmap;
+pub mod individuals;
 mod linked;
+mod measure;
 mod merged;
 pub mod outline;
 mod process;
@@ -34,6 +38,8 @@ pub use cohort::{Cohort, CohortScope, CohortSpan, MAX_COHORT_SPANS};
 pub use engine::Engine;
 pub use error::{QueryError, Result};
 pub use flame::{FlameAnswer, FlameQuery};
+pub use heatmap::{HEATMAP_BANDS, Heatmap, HeatmapGroup};
+pub use individuals::{Individual, IndividualKind, Individuals};
 pub use linked::{
     EachSample, LinkedQuery, LinkedSample, LinkedSamples, LinkedTables, SampleOwners, SampleThread, SpanKey,
 };
@@ -43,5 +49,5 @@ pub use process::{Process, ProcessTime};
 pub use samples::{SampleFrame, SamplePage, SampleRow};
 pub use selector::{Matcher, Selector};
 pub use series::SeriesEntry;
-pub use timeline::{StepValue, Timeline, TimelineQuery};
+pub use timeline::{Exemplars, StepValue, Timeline, TimelineQuery};
 pub use trace::{StoredSpan, StoredTrace, TraceRun};

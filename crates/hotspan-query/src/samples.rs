@@ -4,7 +4,6 @@ use arrow::array::{Array, RecordBatch};
 use hashbrown::{HashMap, HashSet};
 use hotspan_lake::segment::id_index::IdKind;
 use hotspan_lake::{ReadOptions, Table, arrays};
-use hotspan_model::labels::PROFILE_TYPE;
 use hotspan_model::{Exactness, Labels, ProfileId, ProfileType, SpanId, TenantId, TraceId};
 use std::sync::Arc;
 
@@ -12,7 +11,6 @@ use crate::Engine;
 use crate::error::Result;
 use crate::flame::FlameQuery;
 use crate::linked::OwnerFilter;
-use crate::selector::Matcher;
 use crate::side_by_side::side_by_side;
 use crate::symbols::SymbolIndex;
 
@@ -91,10 +89,8 @@ impl Engine {
         limit: usize,
     ) -> Result<SamplePage> {
         let snapshot = self.snapshot();
-        let mut selector = query.selector.clone();
-        if query.profile_type != ProfileType::default() {
-            selector = selector.and(Matcher::equal(PROFILE_TYPE, query.profile_type.to_string()));
-        }
+        let any_type = query.profile_type == ProfileType::default();
+        let selector = if any_type { query.selector.clone() } else { query.typed_selector() };
         let series = self.series(tenant, &snapshot, &selector, query.from, query.until).await?;
         let series: HashMap<u64, Arc<Labels>> = series.into_iter().map(|entry| (entry.id.0, entry.labels)).collect();
         let Some(owners) = query.sample_owners() else { return Ok(SamplePage::default()) };

@@ -26,6 +26,7 @@ pub struct Matcher {
 enum Test {
     Equal(String),
     NotEqual(String),
+    StartsWith(String),
     Matches(Regex),
     MatchesNot(Regex),
 }
@@ -34,6 +35,17 @@ impl Matcher {
     /// The label must have this value; an empty value also fits a label that is not there.
     pub fn equal(name: impl Into<String>, value: impl Into<String>) -> Self {
         Self { name: name.into(), test: Test::Equal(value.into()) }
+    }
+
+    /// The label's value must start with this.
+    pub fn starts_with(name: impl Into<String>, start: impl Into<String>) -> Self {
+        Self { name: name.into(), test: Test::StartsWith(start.into()) }
+    }
+
+    /// The same test for a label of another name.
+    #[must_use]
+    pub fn renamed(&self, name: String) -> Self {
+        Self { name, test: self.test.clone() }
     }
 
     /// The value the label must be equal to, if this matcher says so.
@@ -50,6 +62,7 @@ impl Matcher {
         match &self.test {
             Test::Equal(wanted) => value == wanted,
             Test::NotEqual(unwanted) => value != unwanted,
+            Test::StartsWith(start) => value.starts_with(start.as_str()),
             Test::Matches(pattern) => pattern.is_match(value),
             Test::MatchesNot(pattern) => !pattern.is_match(value),
         }
@@ -62,6 +75,7 @@ impl fmt::Display for Matcher {
         match &self.test {
             Test::Equal(value) => write!(out, "{name}={value:?}"),
             Test::NotEqual(value) => write!(out, "{name}!={value:?}"),
+            Test::StartsWith(start) => write!(out, "{name}=~{:?}", format!("{}.*", regex::escape(start))),
             Test::Matches(pattern) => write!(out, "{name}=~{:?}", pattern.as_str()),
             Test::MatchesNot(pattern) => write!(out, "{name}!~{:?}", pattern.as_str()),
         }

@@ -6,14 +6,14 @@ use arrow::array::RecordBatch;
 use hashbrown::{HashMap, HashSet};
 use hotspan_lake::arrays;
 use hotspan_lake::table::{HOUR, WINDOW_15S};
-use hotspan_model::labels::PROFILE_TYPE;
 use hotspan_model::{Labels, TenantId};
 
 use crate::Engine;
 use crate::error::{QueryError, Result};
 use crate::flame::FlameQuery;
+use crate::groups::Groups;
+use crate::individuals::{Individual, IndividualKind, Individuals};
 use crate::scan::{Grain, Scan};
-use crate::selector::Matcher;
 
 /// How the values of one step become one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -49,6 +49,9 @@ pub struct Timeline {
     pub points: Vec<(i64, f64)>,
 }
 
+/// The largest individual of each step of each group, by the labels of the group and the end of the step.
+pub type Exemplars = HashMap<(Labels, i64), Individual>;
+
 #[derive(Debug, Default)]
 struct Step {
     /// By path if the call site matters, under path 0 otherwise.
@@ -65,22 +68,11 @@ impl Engine {
             return Err(QueryError::Invalid("a step has at least one millisecond".to_owned()));
         }
         let snapshot = self.snapshot();
-        let selector = samples.selector.clone().and(Matcher::equal(PROFILE_TYPE, samples.profile_type.to_string()));
-        let entries = self.series(tenant, &snapshot, &selector, samples.from, samples.until).await?;
+        let entries = self.series(tenant, &snapshot, &samples.typed_selector(), samples.from, samples.until).await?;
         if entries.is_empty() {
             return Ok(Vec::new());
         }
-        let mut groups: Vec<Labels> = Vec::new();
-        let mut group_index: HashMap<Labels, usize> = HashMap::new();
-        let mut group_of: Vec<usize> = Vec::with_capacity(entries.len());
-        for entry in &entries {
-            let pairs = query.group_by.iter().filter_map(|name| Some((name.as_str(), entry.labels.get(name)?)));
-            let group = *group_index.entry(Labels::from_pairs(pairs)).or_insert_with_key(|labels| {
-                groups.push(labels.clone());
-                groups.len() - 1
-            });
-            group_of.push(group);
-        }
+        let groups = Groups::of(&entries, &query.group_by);
         let series: Arc<Vec<u64>> = Arc::new(entries.iter().map(|entry| entry.id.0).collect());
         let grid = Grid::new(samples.from, query.step);
         let by_path = !samples.call_site.is_empty();
@@ -103,7 +95,7 @@ impl Engine {
             let profiles = if mean { Some(arrays::ids(batch, "profile_id")?) } else { None };
             for row in 0..batch.num_rows() {
                 let Ok(at) = series.binary_search(&ids[row]) else { continue };
-                let step = steps.entry((group_of[at], grid.step_of(times[row]))).or_default();
+                let step = steps.entry((groups.of_series[at], grid.step_of(times[row]))).or_default();
                 let sum = step.by_path.entry(paths.map_or(0, |paths| paths[row])).or_default();
                 *sum = sum.saturating_add(sums[row]);
                 if let Some(profiles) = profiles {
@@ -123,7 +115,7 @@ impl Engine {
             steps.retain(|_, step| !step.by_path.is_empty());
         }
         let mut timelines: Vec<Timeline> =
-            groups.into_iter().map(|labels| Timeline { labels, points: Vec::new() }).collect();
+            groups.labels.into_iter().map(|labels| Timeline { labels, points: Vec::new() }).collect();
         for ((group, step), sums) in steps {
             let sum: i64 = sums.by_path.values().fold(0, |sum, value| sum.saturating_add(*value));
             let value = if mean { sum as f64 / sums.profiles.len().max(1) as f64 } else { sum as f64 };
@@ -143,15 +135,32 @@ impl Engine {
     }
 }
 
+impl Engine {
+    /// The profiles or spans that contributed most to each step of each group.
+    pub async fn exemplars(&self, tenant: &TenantId, query: &TimelineQuery, kind: IndividualKind) -> Result<Exemplars> {
+        let Individuals { groups, all } = self.individuals(tenant, &query.samples, kind, &query.group_by).await?;
+        let grid = Grid::new(query.samples.from, query.step);
+        let mut largest: Exemplars = HashMap::new();
+        for one in all {
+            let key = (groups[one.group].clone(), grid.end_of(grid.step_of(one.time)));
+            let best = largest.entry(key).or_insert_with(|| one.clone());
+            if best.value < one.value {
+                *best = one;
+            }
+        }
+        Ok(largest)
+    }
+}
+
 /// Where steps begin and end.
 #[derive(Debug, Clone, Copy)]
-struct Grid {
+pub(crate) struct Grid {
     origin: i64,
     step: i64,
 }
 
 impl Grid {
-    fn new(from: i64, step: i64) -> Self {
+    pub(crate) fn new(from: i64, step: i64) -> Self {
         let origin = if step % WINDOW_15S == 0 { from.div_euclid(WINDOW_15S) * WINDOW_15S } else { from };
         Self { origin, step }
     }
@@ -165,11 +174,11 @@ impl Grid {
         }
     }
 
-    fn step_of(self, time: i64) -> i64 {
+    pub(crate) fn step_of(self, time: i64) -> i64 {
         time.saturating_sub(self.origin).div_euclid(self.step)
     }
 
-    fn end_of(self, step: i64) -> i64 {
+    pub(crate) fn end_of(self, step: i64) -> i64 {
         self.origin.saturating_add(step.saturating_add(1).saturating_mul(self.step))
     }
 }

@@ -9,11 +9,13 @@ use hotspan_lake::retention::{Retention, RetentionCounters};
 use hotspan_lake::{Ingest, Lake};
 use hotspan_query::Engine;
 use hotspan_query::span_metrics::SpanMetrics;
+use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::listeners::BoundListener;
 use crate::metrics::Metrics;
+use crate::scrape::ScrapeStatus;
 use crate::settings::Settings;
 
 /// A server, from before its store is open until after it is closed.
@@ -22,6 +24,10 @@ pub struct App {
     pub(crate) settings: Settings,
     pub(crate) metrics: Metrics,
     pub(crate) started: Instant,
+    /// How scraping goes.
+    pub(crate) scrape: ScrapeStatus,
+    /// Recordings too large for memory take turns.
+    pub(crate) long_recordings: Semaphore,
     listeners: OnceLock<Vec<BoundListener>>,
     core: OnceLock<Core>,
     stopping: AtomicBool,
@@ -63,6 +69,8 @@ impl App {
             settings,
             metrics: Metrics::default(),
             started: Instant::now(),
+            scrape: ScrapeStatus::default(),
+            long_recordings: Semaphore::new(1),
             listeners: OnceLock::new(),
             core: OnceLock::new(),
             stopping: AtomicBool::new(false),

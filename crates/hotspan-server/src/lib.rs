@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! socket -> listeners -> rpc / receive -> Ingest -> lake
+//!              scrape  ------------------> Ingest
 //!                     -> api           -> Engine -> lake
 //!                     -> page
 //! ```
@@ -16,11 +17,13 @@ mod metrics;
 mod page;
 mod receive;
 mod rpc;
+mod scrape;
 mod settings;
 mod time_text;
 
 pub use app::App;
 pub use listeners::{Address, BoundListener, Listeners};
+pub use scrape::{ProfileKind, ScrapeJob};
 pub use settings::{LogFilter, LogFormat, LogSettings, LogTextError, Settings};
 pub use time_text::{TimeTextError, parse_duration, parse_time, time_as_text};
 
@@ -53,8 +56,17 @@ pub async fn serve(
     }
     let milliseconds = app.started.elapsed().as_millis() as u64;
     info!(store = %settings.store.display(), version = env!("CARGO_PKG_VERSION"), milliseconds, "ready");
+    let scraping = match scrape::start(&app, &stop) {
+        Ok(scraping) => scraping,
+        Err(error) => {
+            stop.cancel();
+            serving.await??;
+            return Err(error);
+        }
+    };
     stop.cancelled().await;
     app.begin_stop();
+    scraping.join_all().await;
     // Requests under way are answered first; then nothing can submit any more, and the lake can close.
     serving.await??;
     app.close().await;

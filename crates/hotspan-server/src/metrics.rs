@@ -71,6 +71,8 @@ pub(crate) fn render(app: &App) -> String {
             ("ingest_duplicate_profiles", "Profiles that came again", ingest.duplicate_profiles.load(Relaxed)),
             ("ingest_failed_batches", "Batches that could not be committed", ingest.failed_batches.load(Relaxed)),
             ("ingest_refused_requests", "Requests told to come back", ingest.refused_requests.load(Relaxed)),
+            ("scrapes", "Profiles that were fetched, or tried to be", app.scrape.counts().0),
+            ("scrape_failures", "Profiles that could not be fetched", app.scrape.counts().1),
             ("compaction_jobs", "Compaction jobs done", compaction.jobs.load(Relaxed)),
             ("compaction_failed_jobs", "Compaction jobs that failed", compaction.failed_jobs.load(Relaxed)),
             ("compaction_input_bytes", "Bytes read by compaction", compaction.input_bytes.load(Relaxed)),

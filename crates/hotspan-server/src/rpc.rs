@@ -85,6 +85,7 @@ pub(crate) enum CallError {
 pub(crate) enum Code {
     InvalidArgument = 3,
     NotFound = 5,
+    AlreadyExists = 6,
     ResourceExhausted = 8,
     Unimplemented = 12,
     Internal = 13,
@@ -98,6 +99,7 @@ impl Code {
         match self {
             Self::InvalidArgument => "invalid_argument",
             Self::NotFound => "not_found",
+            Self::AlreadyExists => "already_exists",
             Self::ResourceExhausted => "resource_exhausted",
             Self::Unimplemented => "unimplemented",
             Self::Internal => "internal",
@@ -111,6 +113,7 @@ impl Code {
         match status {
             StatusCode::UNAUTHORIZED => Self::Unauthenticated,
             StatusCode::NOT_FOUND => Self::NotFound,
+            StatusCode::CONFLICT => Self::AlreadyExists,
             StatusCode::NOT_IMPLEMENTED => Self::Unimplemented,
             StatusCode::SERVICE_UNAVAILABLE => Self::Unavailable,
             StatusCode::TOO_MANY_REQUESTS | StatusCode::PAYLOAD_TOO_LARGE | StatusCode::UNPROCESSABLE_ENTITY => {
@@ -126,6 +129,7 @@ impl Code {
         match self {
             Self::InvalidArgument => StatusCode::BAD_REQUEST,
             Self::NotFound => StatusCode::NOT_FOUND,
+            Self::AlreadyExists => StatusCode::CONFLICT,
             Self::ResourceExhausted => StatusCode::TOO_MANY_REQUESTS,
             Self::Unimplemented => StatusCode::NOT_IMPLEMENTED,
             Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,

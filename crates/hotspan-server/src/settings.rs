@@ -11,6 +11,7 @@ use hotspan_lake::compaction::CompactionOptions;
 use hotspan_lake::retention::RetentionOptions;
 
 use crate::listeners::Address;
+use crate::scrape::ScrapeJob;
 
 /// Everything that a server is started with.
 #[derive(Debug, Clone)]
@@ -27,12 +28,16 @@ pub struct Settings {
     pub tempo: Address,
     /// Limits on what one request may hold.
     pub limits: Limits,
+    /// Largest file that can be uploaded; what does not fit into a request's limits is kept on disk meanwhile.
+    pub max_upload_bytes: u64,
     /// Bounds of the write path.
     pub ingest: IngestOptions,
     /// When segments are compacted.
     pub compaction: CompactionOptions,
     /// How long data is kept.
     pub retention: RetentionOptions,
+    /// Services that are asked for their profiles.
+    pub scrape: Vec<ScrapeJob>,
     /// Whether requests must name their tenant.
     pub multi_tenancy: bool,
     /// How long stopping waits for requests that are under way.
@@ -125,9 +130,11 @@ impl Default for Settings {
             otlp_http: Address::local(4318),
             tempo: Address::local(3200),
             limits: Limits::default(),
+            max_upload_bytes: 4 << 30,
             ingest: IngestOptions::default(),
             compaction: CompactionOptions::default(),
             retention: RetentionOptions::default(),
+            scrape: Vec::new(),
             multi_tenancy: false,
             shutdown_grace: Duration::from_secs(10),
             log: LogSettings::default(),

@@ -17,7 +17,7 @@ pub struct TimeTextError {
 const SECOND: i64 = 1_000_000_000;
 
 /// Nanoseconds since 1970. Numbers are read by their size: 10 digits are seconds, 13 milliseconds, 16
-/// microseconds, 19 nanoseconds, as Pyroscope does.
+/// microseconds, 19 nanoseconds, and 8 that make a day are that day, as in Pyroscope.
 pub fn parse_time(text: &str, now: i64) -> Result<i64, TimeTextError> {
     let wrong = || TimeTextError { text: text.to_owned() };
     let trimmed = text.trim();
@@ -35,6 +35,9 @@ pub fn parse_time(text: &str, now: i64) -> Result<i64, TimeTextError> {
     }
     let digits = trimmed.strip_prefix('-').unwrap_or(trimmed);
     if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        if let Some(day) = day(trimmed) {
+            return Ok(day);
+        }
         let number: i64 = trimmed.parse().map_err(|_| wrong())?;
         let factor = match digits.len() {
             0..=11 => SECOND,
@@ -49,6 +52,16 @@ pub fn parse_time(text: &str, now: i64) -> Result<i64, TimeTextError> {
     }
     let stamp: Timestamp = trimmed.parse().map_err(|_| wrong())?;
     i64::try_from(stamp.as_nanosecond()).map_err(|_| wrong())
+}
+
+/// The start of a day written as `20260131`; none if it is no such day, or none that could be meant.
+fn day(digits: &str) -> Option<i64> {
+    if digits.len() != 8 || !(1971..2200).contains(&digits[..4].parse::<i16>().ok()?) {
+        return None;
+    }
+    let date: jiff::civil::Date = format!("{}-{}-{}", &digits[..4], &digits[4..6], &digits[6..]).parse().ok()?;
+    let stamp = date.to_zoned(jiff::tz::TimeZone::UTC).ok()?.timestamp();
+    i64::try_from(stamp.as_nanosecond()).ok()
 }
 
 /// A moment as a person reads it, to the second: `2026-01-31T10:00:00Z`, which [`parse_time`] takes.
@@ -114,6 +127,10 @@ mod tests {
         }
         assert_eq!(parse_time("now-1h30m", 2 * 3600 * SECOND), Ok(1800 * SECOND));
         assert_eq!(parse_time("now", 7), Ok(7));
+        assert_eq!(parse_time("20231114", 0), Ok(expected - (22 * 3600 + 13 * 60 + 20) * SECOND));
+        // Eight digits that are no day are seconds.
+        assert_eq!(parse_time("20231314", 0), Ok(20_231_314 * SECOND));
+        assert_eq!(parse_time("-2023111", 0), Ok(-2_023_111 * SECOND));
         assert_eq!(time_as_text(expected), "2023-11-14T22:13:20Z");
         for wrong in ["", "yesterday", "now-", "now-1", "now*1h", "12x", "99999999999999999999"] {
             assert!(parse_time(wrong, 0).is_err(), "{wrong}");

@@ -1,12 +1,13 @@
 //! The server that a command talks to: one way to ask it, and errors that say what to do.
 
+use std::io::Read;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use clap::Args;
 use serde_json::Value;
 use ureq::http::{Response, StatusCode};
-use ureq::{Agent, Body};
+use ureq::{Agent, Body, SendBody};
 
 /// Largest answer that is read.
 const MAX_ANSWER: u64 = 1 << 30;
@@ -82,6 +83,12 @@ impl Client {
         self.finish(path, request.call())
     }
 
+    /// Asks with parameters that were put together at run time.
+    pub(crate) fn ask(&self, path: &str, question: &[(&str, String)]) -> anyhow::Result<Answer> {
+        let query: Vec<(&str, &str)> = question.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        self.get(path, &query)
+    }
+
     /// Sends JSON.
     pub(crate) fn post_json(&self, path: &str, body: &Value) -> anyhow::Result<Answer> {
         self.post(path, &[], "application/json", body.to_string().as_bytes())
@@ -101,6 +108,26 @@ impl Client {
             request = request.header(TENANT_HEADER, tenant);
         }
         self.finish(path, request.send(body))
+    }
+
+    /// Sends what a reader gives, however long that takes. The server is told the length if it is known.
+    pub(crate) fn post_stream(
+        &self,
+        path: &str,
+        query: &[(&str, &str)],
+        mut body: impl Read,
+        length: Option<u64>,
+    ) -> anyhow::Result<Answer> {
+        let mut request = self.agent.post(format!("{}{path}", self.base)).query_pairs(query.iter().copied());
+        request = request.content_type("application/octet-stream");
+        if let Some(length) = length {
+            request = request.header("content-length", length);
+        }
+        if let Some(tenant) = &self.tenant {
+            request = request.header(TENANT_HEADER, tenant);
+        }
+        let request = request.config().timeout_global(None).build();
+        self.finish(path, request.send(SendBody::from_reader(&mut body)))
     }
 
     fn finish(&self, path: &str, answer: Result<Response<Body>, ureq::Error>) -> anyhow::Result<Answer> {

@@ -4,8 +4,12 @@
 mod client;
 mod config;
 mod demo;
+mod diff;
+mod flame;
 mod logging;
+mod push;
 mod query;
+mod screen;
 mod serve;
 mod store;
 mod store_table;
@@ -79,6 +83,14 @@ enum Command {
     /// Start the server.
     #[command(alias = "server")]
     Serve(serve::ServeArguments),
+    /// Send profiles in files to a server.
+    Push(push::PushArguments),
+    /// Draw the flame graph of a service, span or trace.
+    Flame(flame::FlameArguments),
+    /// List the functions that cost most themselves.
+    Top(flame::TopArguments),
+    /// Compare two versions, regions or times function by function.
+    Diff(diff::DiffArguments),
     /// Show, check and document the configuration.
     #[command(subcommand)]
     Config(config::ConfigCommand),
@@ -98,6 +110,10 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let result = match arguments.command {
         Command::Serve(arguments) => serve::run(arguments),
+        Command::Push(arguments) => push::run(&arguments),
+        Command::Flame(arguments) => flame::run(&arguments),
+        Command::Top(arguments) => flame::run_top(&arguments),
+        Command::Diff(arguments) => diff::run(&arguments),
         Command::Config(command) => config::run(command),
         Command::Store(command) => store::run(command),
         Command::Query(arguments) => query::run(&arguments),

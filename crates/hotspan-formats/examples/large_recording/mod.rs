@@ -31,6 +31,16 @@ pub(crate) fn inflated_chunk(chunk: &[u8], target: usize) -> Vec<u8> {
     inflated
 }
 
+/// The same chunk as if it had been recorded this many seconds later; equal chunks would be taken for a retry.
+#[allow(dead_code, reason = "examples read, they do not store")]
+pub(crate) fn moved_by(chunk: &[u8], seconds: u64) -> Vec<u8> {
+    const START: std::ops::Range<usize> = 32..40;
+    let mut moved = chunk.to_vec();
+    let start = chunk[START].iter().fold(0, |number, byte| number << 8 | u64::from(*byte));
+    moved[START].copy_from_slice(&(start + seconds * 1_000_000_000).to_be_bytes());
+    moved
+}
+
 fn varint(bytes: &[u8], at: &mut usize) -> usize {
     let (mut number, mut place) = (0, 0);
     loop {

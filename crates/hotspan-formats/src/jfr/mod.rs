@@ -26,6 +26,6 @@ mod recording;
 mod settings;
 mod span_join;
 
-pub use reader::{JfrReader, decode};
+pub use reader::{JfrReader, decode, is_recording};
 
 const FORMAT: &str = "jfr";

@@ -1,5 +1,6 @@
 //! Whole files in memory, and files of any size as a stream.
 
+use std::fmt;
 use std::io::{self, Read};
 
 use flate2::read::MultiGzDecoder;
@@ -10,6 +11,7 @@ use super::chunk::{Chunk, HEADER_BYTES, Header};
 use super::labels_snapshot::LabelsSnapshot;
 use super::recording::Recording;
 use super::settings::Settings;
+use crate::compression::Encoding;
 use crate::decode_options::DecodeOptions;
 use crate::file_error::{Fault, FileError, Result};
 
@@ -39,11 +41,16 @@ fn check_chunk_size(size: u64, at: usize, options: &DecodeOptions) -> Result<()>
     if size > most { Err(FileError::too_large(FORMAT, at + 8, "bytes in a chunk", most)) } else { Ok(()) }
 }
 
-/// Reads a recording of any length, plain or gzip, a chunk at a time.
+/// Whether a file that starts with these bytes, compressed or not, is a recording.
+pub fn is_recording(head: &[u8]) -> bool {
+    let mut magic = [0; 4];
+    Input::new(head).and_then(|mut input| input.read_exact(&mut magic)).is_ok() && magic == *b"FLR\0"
+}
+
+/// Reads a recording of any length, plain, gzip or zstd, a chunk at a time.
 ///
 /// Memory is bounded by the largest chunk ([`crate::Limits::max_bytes`]) and its samples. A caller that must not
 /// keep anything of a broken file holds back what it got until [`JfrReader::next_chunk`] says that there is no more.
-#[derive(Debug)]
 pub struct JfrReader<R: Read> {
     input: Input<R>,
     options: DecodeOptions,
@@ -52,14 +59,36 @@ pub struct JfrReader<R: Read> {
     buffer: Vec<u8>,
     at: usize,
     chunks: usize,
+    largest_chunk: usize,
+}
+
+impl<R: Read> fmt::Debug for JfrReader<R> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("JfrReader").field("at", &self.at).field("chunks", &self.chunks).finish_non_exhaustive()
+    }
 }
 
 type Prefixed<R> = io::Chain<io::Cursor<Vec<u8>>, R>;
 
-#[derive(Debug)]
 enum Input<R: Read> {
     Plain(Prefixed<R>),
     Gzip(Box<MultiGzDecoder<Prefixed<R>>>),
+    Zstd(Box<zstd::stream::read::Decoder<'static, io::BufReader<Prefixed<R>>>>),
+}
+
+impl<R: Read> Input<R> {
+    /// The first bytes tell whether the input is compressed.
+    fn new(mut input: R) -> io::Result<Self> {
+        let mut magic = Vec::new();
+        (&mut input).take(4).read_to_end(&mut magic)?;
+        let encoding = Encoding::from_magic(&magic);
+        let prefixed = io::Cursor::new(magic).chain(input);
+        Ok(match encoding {
+            Encoding::Identity => Self::Plain(prefixed),
+            Encoding::Gzip => Self::Gzip(Box::new(MultiGzDecoder::new(prefixed))),
+            Encoding::Zstd => Self::Zstd(Box::new(zstd::stream::read::Decoder::new(prefixed)?)),
+        })
+    }
 }
 
 impl<R: Read> Read for Input<R> {
@@ -67,22 +96,19 @@ impl<R: Read> Read for Input<R> {
         match self {
             Self::Plain(input) => input.read(into),
             Self::Gzip(input) => input.read(into),
+            Self::Zstd(input) => input.read(into),
         }
     }
 }
 
 impl<R: Read> JfrReader<R> {
     /// Starts reading; the first bytes tell whether the input is compressed.
-    pub fn new(mut input: R, labels_part: Option<&[u8]>, options: DecodeOptions) -> Result<Self> {
+    pub fn new(input: R, labels_part: Option<&[u8]>, options: DecodeOptions) -> Result<Self> {
         let snapshot =
             labels_part.map(|part| LabelsSnapshot::read(part, &options.limits)).transpose()?.unwrap_or_default();
-        let mut magic = Vec::new();
-        (&mut input).take(2).read_to_end(&mut magic).map_err(|error| io_error(&error, 0))?;
-        let compressed = magic == [0x1f, 0x8b];
-        let prefixed = io::Cursor::new(magic).chain(input);
-        let input =
-            if compressed { Input::Gzip(Box::new(MultiGzDecoder::new(prefixed))) } else { Input::Plain(prefixed) };
-        Ok(Self { input, options, snapshot, settings: Settings::default(), buffer: Vec::new(), at: 0, chunks: 0 })
+        let input = Input::new(input).map_err(|error| io_error(&error, 0))?;
+        let (settings, buffer) = (Settings::default(), Vec::new());
+        Ok(Self { input, options, snapshot, settings, buffer, at: 0, chunks: 0, largest_chunk: 0 })
     }
 
     /// The profiles of the next chunk, or none at the end of the file.
@@ -103,9 +129,20 @@ impl<R: Read> JfrReader<R> {
         recording.add_chunk(&Chunk::open(&self.buffer, self.at)?)?;
         self.at += self.buffer.len();
         self.chunks += 1;
+        self.largest_chunk = self.largest_chunk.max(self.buffer.len());
         let (set, settings) = recording.finish();
         self.settings = settings;
         Ok(Some(set))
+    }
+
+    /// How many bytes have been read, once decompressed.
+    pub fn position(&self) -> usize {
+        self.at
+    }
+
+    /// Bytes of the largest chunk so far.
+    pub fn largest_chunk(&self) -> usize {
+        self.largest_chunk
     }
 
     /// Reads up to `length` more bytes. The buffer grows with what arrives, not with what is announced.

@@ -150,15 +150,23 @@ impl Ingest {
     ///
     /// A request larger than all room there is may still enter alone, when nothing else is under way.
     pub fn try_reserve(&self, bytes: usize) -> Option<Reservation> {
-        let units = bytes.div_ceil(ROOM_UNIT).clamp(1, self.room_total);
-        let units = u32::try_from(units).unwrap_or(u32::MAX);
-        match Arc::clone(&self.room).try_acquire_many_owned(units) {
+        match Arc::clone(&self.room).try_acquire_many_owned(self.units(bytes)) {
             Ok(permit) => Some(Reservation { _permit: permit }),
             Err(_) => {
                 IngestCounters::add(&self.counters.refused_requests, 1);
                 None
             }
         }
+    }
+
+    /// Room as above, however long it takes: for work that is half done and can't be sent away any more.
+    pub async fn reserve(&self, bytes: usize) -> std::result::Result<Reservation, Arc<LakeError>> {
+        let permit = Arc::clone(&self.room).acquire_many_owned(self.units(bytes)).await;
+        permit.map(|permit| Reservation { _permit: permit }).map_err(|_| Arc::new(LakeError::ShuttingDown))
+    }
+
+    fn units(&self, bytes: usize) -> u32 {
+        u32::try_from(bytes.div_ceil(ROOM_UNIT).clamp(1, self.room_total)).unwrap_or(u32::MAX)
     }
 
     /// What is durable already, for building [`Rows`].

@@ -1,6 +1,7 @@
 //! Answers: Tempo's API, Pyroscope's API, Hotspan's own, and what operators look at.
 
 mod cohort;
+mod diff;
 mod error;
 mod mistake;
 mod profile;
@@ -34,7 +35,9 @@ pub(crate) fn everything(app: Arc<App>) -> Router {
         .merge(tempo_routes())
         .merge(health_routes())
         .route("/api/v1/status", get(status::status))
+        .route("/api/v1/targets", get(status::targets))
         .route("/api/v1/profile", get(profile::profile))
+        .route("/api/v1/diff", get(diff::diff))
         .route("/api/v1/services", get(services::services))
         .route("/api/v1/service-graph", get(service_graph::service_graph))
         .route("/metrics/spans", get(span_metrics::span_metrics))

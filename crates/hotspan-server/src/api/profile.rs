@@ -6,12 +6,12 @@ use axum::extract::{Query, State};
 use axum::response::{IntoResponse, Response};
 use hotspan_formats::flamebearer::FlamebearerProfile;
 use hotspan_formats::span_identity::{parse_span_id, parse_trace_id};
-use hotspan_formats::{collapsed, dot, gzip, speedscope, svg, text_flame};
+use hotspan_formats::{collapsed, dot, flame_page, gzip, speedscope, svg, text_flame};
 use hotspan_lake::catalog::now_nanos;
 use hotspan_model::labels::SERVICE_NAME;
 use hotspan_model::{Exactness, ProfileType, TenantId};
-use hotspan_query::{FlameQuery, LeafTrim, Matcher, Selector};
-use http::{HeaderMap, HeaderValue, header};
+use hotspan_query::{FlameAnswer, FlameQuery, LeafTrim, Matcher, Selector};
+use http::{HeaderMap, HeaderValue, Uri, header};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -42,27 +42,68 @@ pub(crate) struct ProfileParameters {
     format: Option<String>,
 }
 
+/// How text is to be drawn; only the terminal knows.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct TextParameters {
+    width: Option<usize>,
+    #[serde(alias = "color")]
+    colour: Option<bool>,
+    lines: Option<usize>,
+    min_percent: Option<f64>,
+}
+
+impl TextParameters {
+    /// Whether ANSI escapes are welcome.
+    pub(crate) fn colour(&self) -> bool {
+        self.colour.unwrap_or(false)
+    }
+
+    fn options(&self, unit: &str) -> text_flame::TextFlameOptions {
+        let default = text_flame::TextFlameOptions::default();
+        text_flame::TextFlameOptions {
+            width: self.width.unwrap_or(default.width).clamp(40, 1000),
+            colour: self.colour(),
+            max_lines: self.lines.unwrap_or(default.max_lines),
+            min_percent: self.min_percent.unwrap_or(default.min_percent),
+            unit: unit.to_owned(),
+        }
+    }
+}
+
 /// Answers `/api/v1/profile`.
 pub(crate) async fn profile(
     State(app): State<Arc<App>>,
     Query(parameters): Query<ProfileParameters>,
+    Query(text): Query<TextParameters>,
+    uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let core = app.core()?;
     let tenant = tenant_of(&app, &headers)?;
     let query = flame_query(&parameters, now_nanos())?;
     let format = parameters.format.as_deref().unwrap_or("json");
-    flame_response(core, &tenant, &query, format, &headers).await
+    let asked = AskedFlame { query: &query, format, text: &text, uri: &uri, headers: &headers };
+    flame_response(core, &tenant, &asked).await
+}
+
+/// A flame graph that somebody asked for, and in which form.
+#[derive(Debug)]
+pub(crate) struct AskedFlame<'a> {
+    pub(crate) query: &'a FlameQuery,
+    pub(crate) format: &'a str,
+    pub(crate) text: &'a TextParameters,
+    pub(crate) uri: &'a Uri,
+    pub(crate) headers: &'a HeaderMap,
 }
 
 /// A flame graph in the format that is asked for.
 pub(crate) async fn flame_response(
     core: &Core,
     tenant: &TenantId,
-    query: &FlameQuery,
-    format: &str,
-    headers: &HeaderMap,
+    asked: &AskedFlame<'_>,
 ) -> Result<Response, ApiError> {
+    let AskedFlame { query, format, text: drawing, uri, headers } = *asked;
     if format == "pprof" {
         let merged = core.engine.merged_paths(tenant, query, LeafTrim::default()).await?;
         let body = gzip(&merged_pprof(&merged, query));
@@ -85,13 +126,10 @@ pub(crate) async fn flame_response(
         "flamegraph" if accept.contains("application/json") => {
             text("application/json", flame_json(&answer.tree, &query.profile_type, &answer.exactness))
         }
-        "flamegraph" if accept.contains("text/html") => {
-            text("image/svg+xml", svg::flame_svg(&answer.tree, &svg_options))
-        }
+        "html" => text("text/html; charset=utf-8", page(&answer, query, uri)),
+        "flamegraph" if accept.contains("text/html") => text("text/html; charset=utf-8", page(&answer, query, uri)),
         "flamegraph" | "text" => {
-            let options =
-                text_flame::TextFlameOptions { unit: unit.to_owned(), ..text_flame::TextFlameOptions::default() };
-            text("text/plain; charset=utf-8", text_flame::text_flame(&answer.tree, &options))
+            text("text/plain; charset=utf-8", text_flame::text_flame(&answer.tree, &drawing.options(unit)))
         }
         "svg" => text("image/svg+xml", svg::flame_svg(&answer.tree, &svg_options)),
         "collapsed" => text("text/plain; charset=utf-8", collapsed::encode(&answer.tree)),
@@ -99,10 +137,32 @@ pub(crate) async fn flame_response(
         "dot" => text("text/vnd.graphviz", dot::encode(&answer.tree, unit, 100)),
         other => {
             return Err(ApiError::invalid(format!(
-                "format {other:?} is not known; use json, flamegraph, text, svg, pprof, collapsed, speedscope or dot"
+                "format {other:?} is not known; use json, flamegraph, html, text, svg, pprof, collapsed, speedscope or dot"
             )));
         }
     })
+}
+
+/// The page for a browser, with the same answer in other forms one click away.
+fn page(answer: &FlameAnswer, query: &FlameQuery, uri: &Uri) -> String {
+    let Exactness { samples, linked_samples, spans, pruned_nodes, .. } = answer.exactness;
+    let mut evidence = format!("{samples} samples");
+    if linked_samples > 0 {
+        evidence.push_str(&format!(", {linked_samples} of them in {spans} spans"));
+    }
+    if pruned_nodes > 0 {
+        evidence.push_str(&format!(", {pruned_nodes} small call paths folded into \"other\""));
+    }
+    let kept: Vec<&str> =
+        uri.query().unwrap_or_default().split('&').filter(|pair| !pair.starts_with("format=")).collect();
+    let link = |format: &&str| ((*format).to_owned(), format!("?{}&format={format}", kept.join("&")));
+    let links = ["pprof", "svg", "collapsed", "speedscope", "json", "text"].iter().map(link).collect();
+    let title = query.selector.matchers.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    let title = format!("{} {{{title}}}", query.profile_type);
+    flame_page::flame_page(
+        &answer.tree,
+        &flame_page::PageOptions { title, unit: query.profile_type.sample_unit.clone(), evidence, links },
+    )
 }
 
 fn flame_query(parameters: &ProfileParameters, now: i64) -> Result<FlameQuery, ApiError> {
@@ -138,6 +198,7 @@ fn flame_query(parameters: &ProfileParameters, now: i64) -> Result<FlameQuery, A
         return Err(ApiError::invalid("from must be before until"));
     }
     Ok(FlameQuery {
+        any_period: parameters.profile_type.as_ref().is_none_or(|text| !text.contains(':')),
         profile_type,
         selector,
         from,

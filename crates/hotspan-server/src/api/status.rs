@@ -1,4 +1,4 @@
-//! `/ready`, `/healthz`, `/metrics` and `/api/v1/status`.
+//! `/ready`, `/healthz`, `/metrics`, `/api/v1/status` and `/api/v1/targets`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -78,6 +78,11 @@ pub(crate) async fn status(State(app): State<Arc<App>>) -> Json<Value> {
         });
     }
     Json(answer)
+}
+
+/// How scraping goes, target by target.
+pub(crate) async fn targets(State(app): State<Arc<App>>) -> Json<Value> {
+    Json(app.scrape.json())
 }
 
 /// Segments, rows and bytes by table and level.

@@ -3,6 +3,8 @@
 use std::fmt::Write;
 
 use super::keys::{KEYS, Key};
+use super::scrape::SCRAPE_KEYS;
+use crate::scrape::ScrapeJob;
 
 const INTRODUCTION: &str = "# Configuration
 
@@ -65,8 +67,33 @@ pub fn markdown() -> String {
         }
         text.push_str(&row(key));
     }
+    text.push_str(SCRAPE);
+    for key in SCRAPE_KEYS {
+        let default = match key.value(&ScrapeJob::default()).toml() {
+            empty if empty == "\"\"" || empty == "[]" => "none".to_owned(),
+            value => format!("`{value}`"),
+        };
+        let _ = writeln!(text, "| `{}` | {default} | {} |", key.name, key.doc);
+    }
     text
 }
+
+const SCRAPE: &str = "
+## `[[scrape]]`
+
+Services that offer their profiles over HTTP, as Go's `net/http/pprof` does, are asked for them. Each `[[scrape]]` is one
+service; it can only be said in a file. `/api/v1/targets` shows how it goes.
+
+```toml
+[[scrape]]
+service = \"order-service\"
+targets = [\"10.0.0.1:6060\", \"https://10.0.0.2:6060\"]
+labels = { region = \"eu\" }
+```
+
+| key | default | for |
+|---|---|---|
+";
 
 fn row(key: &Key) -> String {
     let name = key.name.rsplit('.').next().unwrap_or(key.name);

@@ -116,6 +116,13 @@ pub static KEYS: &[Key] = &[
     key!("log.format", LogFormat, log.format, "How log lines are written; auto is text on a terminal, JSON elsewhere"),
     key!("limits.max_bytes", Size, limits.max_bytes, "Largest request after decompression").at_least("1KiB"),
     key!(
+        "limits.max_upload_bytes",
+        Size,
+        max_upload_bytes,
+        "Largest file that can be uploaded; recordings of JFR may be larger than `max_bytes`, and then lie on disk meanwhile"
+    )
+    .at_least("1KiB"),
+    key!(
         "limits.max_decoded_bytes",
         Size,
         limits.max_decoded_bytes,

@@ -11,6 +11,7 @@
 mod docs;
 mod field;
 mod keys;
+mod scrape;
 mod suggest;
 mod units;
 
@@ -19,6 +20,7 @@ use std::fmt;
 pub use docs::markdown;
 pub use field::Kind;
 pub use keys::{KEYS, Key};
+pub use scrape::{SCRAPE_KEYS, ScrapeKey, ScrapeValue, missing};
 pub use suggest::{nearest_key, nearest_section, nearest_variable};
 
 use crate::settings::Settings;

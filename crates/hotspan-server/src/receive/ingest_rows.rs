@@ -1,9 +1,11 @@
 //! The way of profiles into the lake, whoever sends them: room, decoding off the reactor, commit.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use hotspan_formats::Limits;
 use hotspan_lake::Ingest;
+use hotspan_lake::ingest::Reservation;
 use hotspan_lake::rows::Rows;
 use hotspan_model::labels::SERVICE_NAME;
 use hotspan_model::{ProfileSet, TenantId};
@@ -13,7 +15,7 @@ use super::{Refusal, tenant_of};
 use crate::app::App;
 
 /// Memory that a profile takes while it is worked on, as a multiple of its size on the wire.
-const ROOM_FACTOR: usize = 6;
+pub(super) const ROOM_FACTOR: usize = 6;
 
 /// The signal under which profiles are counted, as those of OTLP are.
 pub(super) const SIGNAL: &str = "profiles";
@@ -24,23 +26,51 @@ pub(super) struct RowSink {
     rows: Rows,
     ingest: Ingest,
     tenant: TenantId,
+    profile_types: BTreeSet<String>,
 }
 
 /// What became of a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Stored {
     pub(super) profiles: usize,
     pub(super) samples: usize,
     pub(super) duplicates: u64,
+    pub(super) profile_types: BTreeSet<String>,
+}
+
+impl Stored {
+    /// Adds what became of another part of the same upload.
+    pub(super) fn add(&mut self, other: Self) {
+        self.profiles += other.profiles;
+        self.samples += other.samples;
+        self.duplicates += other.duplicates;
+        self.profile_types.extend(other.profile_types);
+    }
 }
 
 impl RowSink {
+    /// An empty one.
+    pub(super) fn new(ingest: &Ingest, tenant: &TenantId) -> Self {
+        let (ingest, tenant) = (ingest.clone(), tenant.clone());
+        Self { rows: Rows::default(), ingest, tenant, profile_types: BTreeSet::new() }
+    }
+
     /// Adds a decoded set.
     pub(super) fn push(&mut self, mut set: ProfileSet<'_>) {
         for profile in &mut set.profiles {
             profile.labels.set_default(SERVICE_NAME, "unknown_service");
+            self.profile_types.insert(profile.profile_type.to_string());
         }
         self.rows.profiles.push(&set, &self.ingest.known().of(&self.tenant));
+    }
+
+    /// Commits what was added, and says what became of it.
+    pub(super) async fn commit(self, app: &App, reservation: Reservation) -> Result<Stored, Refusal> {
+        let (profiles, samples) = (self.rows.profiles.profile_count(), self.rows.profiles.sample_count());
+        let receipt = self.ingest.submit(self.tenant, self.rows, reservation).await?;
+        app.metrics.received(SIGNAL, profiles as u64, 0);
+        let (duplicates, profile_types) = (receipt.duplicate_profiles, self.profile_types);
+        Ok(Stored { profiles, samples, duplicates, profile_types })
     }
 }
 
@@ -56,16 +86,27 @@ pub(super) async fn store_profiles(
     let tenant = tenant_of(app, headers)?;
     let room = wire_bytes.saturating_mul(ROOM_FACTOR);
     let reservation = core.ingest.try_reserve(room).ok_or(Refusal::Overloaded)?;
-    let mut sink = RowSink { rows: Rows::default(), ingest: core.ingest.clone(), tenant: tenant.clone() };
+    let mut sink = RowSink::new(&core.ingest, &tenant);
     let decoding_app = Arc::clone(app);
     let decoded = tokio::task::spawn_blocking(move || {
         decode(&decoding_app.settings.limits, &mut sink)?;
-        Ok::<Rows, Refusal>(sink.rows)
+        Ok::<RowSink, Refusal>(sink)
     });
     // A decoder never panics; if one did, the sender learns that its request can't be read.
-    let rows = decoded.await.map_err(|error| Refusal::Invalid(format!("decoding failed: {error}")))??;
-    let (profiles, samples) = (rows.profiles.profile_count(), rows.profiles.sample_count());
-    let receipt = core.ingest.submit(tenant, rows, reservation).await?;
-    app.metrics.received(SIGNAL, profiles as u64, 0);
-    Ok(Stored { profiles, samples, duplicates: receipt.duplicate_profiles })
+    let sink = decoded.await.map_err(|error| Refusal::Invalid(format!("decoding failed: {error}")))??;
+    sink.commit(app, reservation).await
+}
+
+/// Takes in profiles that were fetched; says how many samples they had.
+pub(crate) async fn store_scraped(
+    app: &Arc<App>,
+    tenant: TenantId,
+    set: ProfileSet<'static>,
+    wire_bytes: usize,
+) -> Result<usize, Refusal> {
+    let core = app.core()?;
+    let reservation = core.ingest.try_reserve(wire_bytes.saturating_mul(ROOM_FACTOR)).ok_or(Refusal::Overloaded)?;
+    let mut sink = RowSink::new(&core.ingest, &tenant);
+    sink.push(set);
+    Ok(sink.commit(app, reservation).await?.samples)
 }

@@ -4,13 +4,16 @@ mod ingest;
 mod ingest_body;
 mod ingest_format;
 mod ingest_rows;
+mod long_recording;
 mod otlp;
 mod push;
 mod push_request;
 mod refusal;
+mod spool;
 mod upload;
 
 pub(crate) use ingest::ingest_routes;
+pub(crate) use ingest_rows::store_scraped;
 pub(crate) use otlp::{otlp_grpc_routes, otlp_http_routes};
 pub(crate) use push::push_routes;
 pub(crate) use refusal::Refusal;

@@ -30,6 +30,12 @@ pub(crate) enum Refusal {
         /// The limit.
         limit: usize,
     },
+    /// A file that is larger than an upload may be.
+    #[error("the file has more than {limit} bytes; split it, or raise limits.max_upload_bytes")]
+    FileTooLarge {
+        /// The limit.
+        limit: u64,
+    },
     /// Bytes that can't be understood.
     #[error("{0}")]
     Invalid(String),
@@ -55,7 +61,7 @@ impl Refusal {
     pub(crate) fn code(&self) -> Code {
         match self {
             Self::NotServing(_) | Self::OutOfSpace | Self::StoreFailed(_) => Code::Unavailable,
-            Self::Overloaded | Self::TooLarge { .. } => Code::ResourceExhausted,
+            Self::Overloaded | Self::TooLarge { .. } | Self::FileTooLarge { .. } => Code::ResourceExhausted,
             Self::Invalid(_) | Self::Profile(_) | Self::Interrupted(_) => Code::InvalidArgument,
             Self::Unsupported(_) => Code::Unimplemented,
             Self::NoTenant => Code::Unauthenticated,
@@ -65,7 +71,7 @@ impl Refusal {
     /// The HTTP status, which OTLP senders retry on 429 and 503 only.
     pub(crate) fn http_status(&self) -> http::StatusCode {
         match self {
-            Self::TooLarge { .. } => http::StatusCode::PAYLOAD_TOO_LARGE,
+            Self::TooLarge { .. } | Self::FileTooLarge { .. } => http::StatusCode::PAYLOAD_TOO_LARGE,
             Self::Profile(error) if error.fault == Fault::TooLarge => http::StatusCode::PAYLOAD_TOO_LARGE,
             Self::Interrupted(_) => http::StatusCode::REQUEST_TIMEOUT,
             Self::Unsupported(_) => http::StatusCode::UNSUPPORTED_MEDIA_TYPE,
@@ -90,7 +96,7 @@ impl Refusal {
             Self::Overloaded => "overloaded",
             Self::OutOfSpace => "out_of_space",
             Self::StoreFailed(_) => "store_failed",
-            Self::TooLarge { .. } => "too_large",
+            Self::TooLarge { .. } | Self::FileTooLarge { .. } => "too_large",
             Self::Invalid(_) | Self::Profile(_) => "invalid",
             Self::Interrupted(_) => "interrupted",
             Self::Unsupported(_) => "unsupported",

@@ -2,21 +2,25 @@
 
 use std::sync::Arc;
 
+use axum::body::Body;
 use axum::extract::{Query, Request, State};
 use axum::response::Response;
 use axum::routing::post;
 use axum::{Json, Router};
+use hotspan_formats::jfr::is_recording;
 use hotspan_formats::span_identity::{parse_span_id, parse_trace_id};
-use hotspan_formats::{DecodeOptions, decode_file};
+use hotspan_formats::{DecodeOptions, Fault, Limits, TextType, decode_file};
 use hotspan_lake::catalog::now_nanos;
 use hotspan_model::Link;
 use hotspan_model::labels::SERVICE_NAME;
-use http::Uri;
+use http::{HeaderMap, Uri, header};
 use serde_json::{Value, json};
 
-use super::Refusal;
-use super::ingest_body::UploadBody;
-use super::ingest_rows::{SIGNAL, store_profiles};
+use super::ingest_body::{UploadBody, content_type};
+use super::ingest_rows::{RowSink, SIGNAL, Stored, store_profiles};
+use super::long_recording::store_recording;
+use super::spool::{SpoolLimits, Spooled};
+use super::{Refusal, tenant_of};
 use crate::app::App;
 use crate::rpc::{Protocol, rpc_error};
 use crate::time_text::parse_time;
@@ -35,23 +39,61 @@ async fn upload(State(app): State<Arc<App>>, request: Request) -> Result<Json<Va
 
 async fn take(app: &Arc<App>, request: Request) -> Result<Json<Value>, Refusal> {
     let mut options = options(request.uri())?;
+    options.limits = app.settings.limits.clone();
+    let (parts, body) = request.into_parts();
+    let stored = if content_type(&parts).starts_with("multipart/") {
+        store_form(app, Request::from_parts(parts, body), options).await?
+    } else {
+        store_file(app, &parts.headers, body, options).await?
+    };
+    Ok(Json(json!({
+        "profiles": stored.profiles,
+        "samples": stored.samples,
+        "duplicates": stored.duplicates,
+        "profile_types": stored.profile_types,
+    })))
+}
+
+/// Every part of a form is a file; all of them are stored, or none.
+async fn store_form(app: &Arc<App>, request: Request, options: DecodeOptions) -> Result<Stored, Refusal> {
     let (parts, body) = UploadBody::read(request, app.settings.limits.max_bytes).await?;
-    let stored = store_profiles(app, &parts.headers, body.len(), move |limits, sink| {
-        options.limits = limits.clone();
-        let files = match &body {
-            UploadBody::Bare(bytes) => vec![bytes],
-            UploadBody::Form(parts) => parts.iter().map(|(_, bytes)| bytes).collect(),
-        };
+    let wire_bytes = body.len();
+    let decode = move |_: &Limits, sink: &mut RowSink| {
+        let UploadBody::Form(files) = &body else { return Ok(()) };
         if files.is_empty() {
             return Err(Refusal::Invalid("the form has no file".to_owned()));
         }
-        for file in files {
+        for (_, file) in files {
             sink.push(decode_file(file, &options)?);
         }
         Ok(())
-    });
-    let stored = stored.await?;
-    Ok(Json(json!({ "profiles": stored.profiles, "samples": stored.samples, "duplicates": stored.duplicates })))
+    };
+    store_profiles(app, &parts.headers, wire_bytes, decode).await
+}
+
+/// A file in one piece if it fits into a request's limits, else chunk by chunk if its format has chunks.
+async fn store_file(
+    app: &Arc<App>,
+    headers: &HeaderMap,
+    body: Body,
+    options: DecodeOptions,
+) -> Result<Stored, Refusal> {
+    let tenant = tenant_of(app, headers)?;
+    let announced = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+    let limits = SpoolLimits { in_memory: app.settings.limits.max_bytes, in_all: app.settings.max_upload_bytes };
+    let file = Spooled::read(body, announced, limits, &app.settings.store).await?;
+    if let Spooled::Memory(bytes) = &file {
+        let (content, own_options) = (bytes.clone(), options.clone());
+        let decode = move |_: &Limits, sink: &mut RowSink| {
+            sink.push(decode_file(&content, &own_options)?);
+            Ok(())
+        };
+        match store_profiles(app, headers, bytes.len(), decode).await {
+            Err(Refusal::Profile(error)) if error.fault == Fault::TooLarge && is_recording(bytes) => {}
+            stored => return stored,
+        }
+    }
+    store_recording(app, tenant, file, options).await
 }
 
 /// Facts about the file that stand in the query: `service`, `label=k=v` (repeatable), ids and times.
@@ -61,6 +103,7 @@ fn options(uri: &Uri) -> Result<DecodeOptions, Refusal> {
     let now = now_nanos();
     let mut options = DecodeOptions { from: now, ..DecodeOptions::default() };
     let mut link = Link::default();
+    let mut kind = None;
     for (key, value) in &pairs {
         let no_id = || Refusal::Invalid(format!("{key}: {value:?} is not an id"));
         let time = || parse_time(value, now).map_err(|error| Refusal::Invalid(format!("{key}: {error}")));
@@ -78,15 +121,31 @@ fn options(uri: &Uri) -> Result<DecodeOptions, Refusal> {
             "from" => options.from = time()?,
             "until" => options.until = time()?,
             "name" => options.name = Some(value.clone()),
-            "sample_rate" | "sampleRate" => options.sample_rate = value.parse().ok(),
+            "sample_rate" | "sampleRate" => {
+                let rate = value.parse().ok().filter(|rate| *rate > 0);
+                let wrong = || Refusal::Invalid(format!("{key}: {value:?} is not a number of samples a second"));
+                options.sample_rate = Some(rate.ok_or_else(wrong)?);
+            }
+            "type" => kind = Some(value.as_str()),
             other => {
                 return Err(Refusal::Invalid(format!(
                     "the parameter {other:?} is not known; there are service, label, trace_id, span_id, from, until, \
-                     name and sample_rate"
+                     name, type and sample_rate"
                 )));
             }
         }
     }
     options.link = link;
+    options.text_type = kind.map(|kind| text_type(kind, options.sample_rate)).transpose()?;
     Ok(options)
+}
+
+/// What the values of a format without types are: `wall`, `alloc_space`, or five parts.
+fn text_type(kind: &str, sample_rate: Option<u32>) -> Result<TextType, Refusal> {
+    // Counted samples become time by their rate, which is 100 a second for nearly every profiler.
+    if let Some(known) = TextType::from_app_name(&format!(".{kind}"), sample_rate.unwrap_or(100)) {
+        return Ok(known);
+    }
+    let profile_type = kind.parse().map_err(|error| Refusal::Invalid(format!("type: {error}")))?;
+    Ok(TextType { profile_type, scale: 1 })
 }

@@ -1,5 +1,6 @@
 //! The TOML file: which keys it sets, where each stands, and where it is wrong.
 
+use hotspan_server::ScrapeJob;
 use hotspan_server::config::{KEYS, Key, Kind, Origin, Problem, nearest_key, nearest_section};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -12,9 +13,20 @@ pub(super) struct FileEntry {
     pub(super) origin: Origin,
 }
 
-/// All keys that a file sets, and all that is wrong with the others.
-pub(super) fn parse(name: &str, text: &str) -> (Vec<FileEntry>, Vec<Problem>) {
-    let mut reading = Reading { name, text, entries: Vec::new(), problems: Vec::new() };
+/// What a file says.
+#[derive(Debug, Default)]
+pub(super) struct Parsed {
+    /// The keys that it sets.
+    pub(super) entries: Vec<FileEntry>,
+    /// Its `[[scrape]]`s.
+    pub(super) scrape: Vec<ScrapeJob>,
+    /// All that is wrong with the rest.
+    pub(super) problems: Vec<Problem>,
+}
+
+/// Reads a file.
+pub(super) fn parse(name: &str, text: &str) -> Parsed {
+    let mut reading = Reading { name, text, parsed: Parsed::default() };
     match DeTable::parse(text) {
         Ok(table) => reading.table("", table.get_ref()),
         Err(error) => {
@@ -22,14 +34,14 @@ pub(super) fn parse(name: &str, text: &str) -> (Vec<FileEntry>, Vec<Problem>) {
             reading.problem(at, format!("not TOML: {}", error.message()));
         }
     }
-    (reading.entries, reading.problems)
+    reading.parsed
 }
 
-struct Reading<'a> {
+/// A file that is being read.
+pub(super) struct Reading<'a> {
     name: &'a str,
     text: &'a str,
-    entries: Vec<FileEntry>,
-    problems: Vec<Problem>,
+    pub(super) parsed: Parsed,
 }
 
 impl Reading<'_> {
@@ -37,6 +49,7 @@ impl Reading<'_> {
         for (name, value) in table {
             let full_name = format!("{prefix}{}", name.get_ref());
             match (Key::named(&full_name), value.get_ref()) {
+                (None, DeValue::Array(jobs)) if full_name == "scrape" => self.scrape(jobs),
                 (Some(key), _) => self.value(key, value),
                 (None, DeValue::Table(inner)) if is_section(&full_name) => self.table(&format!("{full_name}."), inner),
                 (None, DeValue::Table(_)) if prefix.is_empty() => {
@@ -58,7 +71,7 @@ impl Reading<'_> {
     fn value(&mut self, key: &'static Key, value: &Spanned<DeValue<'_>>) {
         let origin = self.origin(value.span().start);
         match text_of(key.kind(), value.get_ref()) {
-            Some(text) => self.entries.push(FileEntry { key, text, origin }),
+            Some(text) => self.parsed.entries.push(FileEntry { key, text, origin }),
             None => {
                 let found = if key.secret {
                     "the value"
@@ -72,14 +85,15 @@ impl Reading<'_> {
                     _ => ", in quotes",
                 };
                 let message = format!("{}: {found} is not {}{quotes}", key.name, key.kind().allowed());
-                self.problems.push(Problem { origin, message });
+                self.parsed.problems.push(Problem { origin, message });
             }
         }
     }
 
-    fn problem(&mut self, at: usize, message: String) {
+    /// Notes what is wrong at a place.
+    pub(super) fn problem(&mut self, at: usize, message: String) {
         let origin = self.origin(at);
-        self.problems.push(Problem { origin, message });
+        self.parsed.problems.push(Problem { origin, message });
     }
 
     fn origin(&self, at: usize) -> Origin {
@@ -122,7 +136,7 @@ mod tests {
     use super::*;
 
     fn problems(text: &str) -> Vec<String> {
-        parse("f", text).1.iter().map(ToString::to_string).collect()
+        parse("f", text).problems.iter().map(ToString::to_string).collect()
     }
 
     /// Scenario: a file with every TOML type a key can have, in sections, dotted and inline.
@@ -131,7 +145,7 @@ mod tests {
     fn keys_are_read_with_their_place() {
         let text = "store = 'x'\nlimits.max_labels = 0x40\nlog = { format = \"json\" }\n[ingest]\n\
                     flush_bytes = 1_000_000\nflush_interval = \"1s\" # why\n";
-        let (mut entries, problems) = parse("f", text);
+        let Parsed { mut entries, problems, .. } = parse("f", text);
         assert!(problems.is_empty(), "{problems:?}");
         entries.sort_by(|a, b| a.origin.cmp(&b.origin));
         let read: Vec<_> = entries.iter().map(|entry| (entry.key.name, entry.text.as_str())).collect();

@@ -2,6 +2,7 @@
 
 mod file;
 mod flags;
+mod scrape;
 mod show;
 mod sources;
 
@@ -51,9 +52,15 @@ pub(crate) fn run(command: ConfigCommand) -> anyhow::Result<()> {
 
 fn check(path: &Path) -> anyhow::Result<()> {
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-    let (count, problems) = sources::check_file(&path.display().to_string(), &text);
+    let (count, jobs, problems) = sources::check_file(&path.display().to_string(), &text);
     if problems.is_empty() {
-        say(&format!("{}: in order; sets {count} of {} keys\n", path.display(), hotspan_server::config::KEYS.len()));
+        let keys = hotspan_server::config::KEYS.len();
+        let scrape = match jobs {
+            0 => String::new(),
+            1 => " and scrapes 1 service".to_owned(),
+            jobs => format!(" and scrapes {jobs} services"),
+        };
+        say(&format!("{}: in order; sets {count} of {keys} keys{scrape}\n", path.display()));
         return Ok(());
     }
     let mut report = String::new();

@@ -3,7 +3,7 @@
 use hotspan_server::config::{Entry, Kind};
 use serde_json::json;
 
-use super::Loaded;
+use super::{Loaded, scrape};
 
 /// One line a key: `key = value  # where it came from`.
 pub(super) fn as_toml(loaded: &Loaded) -> String {
@@ -13,6 +13,7 @@ pub(super) fn as_toml(loaded: &Loaded) -> String {
     for (line, entry) in lines {
         text.push_str(&format!("{line:width$}  # {}\n", entry.origin));
     }
+    text.push_str(&scrape::as_toml(&loaded.config.settings.scrape));
     text
 }
 

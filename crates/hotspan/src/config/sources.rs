@@ -42,7 +42,7 @@ pub(crate) fn load(given: &Given) -> anyhow::Result<Loaded> {
     if let Some(path) = file_to_read(given) {
         let name = path.display().to_string();
         let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read the configuration {name}"))?;
-        problems.extend(apply_file(&mut config, &name, &text).1);
+        problems.extend(apply_file(&mut config, &name, &text).2);
     }
     let (variables, warnings) = variables(std::env::vars_os().filter_map(|(name, value)| {
         // A value that is no Unicode can't be right for any key; shown with marks, it is refused by its type.
@@ -60,19 +60,20 @@ pub(crate) fn load(given: &Given) -> anyhow::Result<Loaded> {
     anyhow::bail!("{}", lines.join("\nhotspan: "))
 }
 
-/// How many keys a file sets, and everything that is wrong in it.
-pub(super) fn check_file(name: &str, text: &str) -> (usize, Vec<Problem>) {
+/// How many keys a file sets, how many services it scrapes, and everything that is wrong in it.
+pub(super) fn check_file(name: &str, text: &str) -> (usize, usize, Vec<Problem>) {
     apply_file(&mut Config::default(), name, text)
 }
 
-fn apply_file(config: &mut Config, name: &str, text: &str) -> (usize, Vec<Problem>) {
-    let (entries, mut problems) = file::parse(name, text);
-    let count = entries.len();
+fn apply_file(config: &mut Config, name: &str, text: &str) -> (usize, usize, Vec<Problem>) {
+    let file::Parsed { entries, scrape, mut problems } = file::parse(name, text);
+    let (count, jobs) = (entries.len(), scrape.len());
     for entry in entries {
         problems.extend(config.set(entry.key, &entry.text, entry.origin).err());
     }
+    config.settings.scrape = scrape;
     problems.sort_by(|a, b| a.origin.cmp(&b.origin));
-    (count, problems)
+    (count, jobs, problems)
 }
 
 fn file_to_read(given: &Given) -> Option<PathBuf> {

@@ -89,6 +89,13 @@ impl Server {
         request(&self.http, "POST", path, &[("content-type", content_type)], body)
     }
 
+    /// Megabytes of the largest resident set so far.
+    pub(crate) fn peak_memory(&self) -> f64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse::<f64>().unwrap() / 1e3
+    }
+
     /// Ends the process at once, as a crash would.
     pub(crate) fn kill(&mut self) {
         self.child.kill().unwrap();

@@ -47,8 +47,16 @@ pub(super) fn resolve(
         };
     }
     let unit = spelled_out(sample.unit);
+    // async-profiler names samples and period after its timer.
+    if unit == "count" && period > 0 && period_type.is(sample.kind, "nanoseconds") {
+        match sample.kind {
+            "cpu" | "itimer" | "ctimer" => return (ProfileType::cpu(), period),
+            "wall" => return (ProfileType::from_parts(["wall", "wall", "nanoseconds", "wall", "nanoseconds"]), period),
+            _ => {}
+        }
+    }
     let parts = match (sample.kind, unit) {
-        ("cpu", "nanoseconds") => ["process_cpu", "cpu", "nanoseconds", "cpu", "nanoseconds"],
+        ("cpu" | "itimer" | "ctimer", "nanoseconds") => ["process_cpu", "cpu", "nanoseconds", "cpu", "nanoseconds"],
         ("off_cpu", "nanoseconds") => ["off_cpu", "off_cpu", "nanoseconds", "", ""],
         ("wall", "nanoseconds") => ["wall", "wall", "nanoseconds", "wall", "nanoseconds"],
         ("goroutine" | "goroutines", "count") => ["goroutine", "goroutine", "count", "goroutine", "count"],
@@ -105,7 +113,10 @@ mod tests {
         let counted = ("process_cpu:samples:count:cpu:nanoseconds".to_owned(), 1);
         assert_eq!(text(("samples", "count"), period, 10_000_000, true), counted);
         assert_eq!(text(("samples", "count"), period, 0, false), counted);
-        assert_eq!(text(("cpu", "ns"), ("", ""), 0, false), (cpu, 1));
+        assert_eq!(text(("cpu", "ns"), ("", ""), 0, false), (cpu.clone(), 1));
+        assert_eq!(text(("itimer", "count"), ("itimer", "ns"), 10_000_000, false), (cpu, 10_000_000));
+        let wall = text(("wall", "count"), ("wall", "ns"), 7, false);
+        assert_eq!(wall, ("wall:wall:nanoseconds:wall:nanoseconds".to_owned(), 7));
         assert_eq!(text(("off_cpu", "nanoseconds"), ("", ""), 0, false).0, "off_cpu:off_cpu:nanoseconds::");
         assert_eq!(
             text(("inuse_space", "By"), ("space", "bytes"), 512, false).0,

@@ -2,9 +2,9 @@
 
 use axum::Json;
 use axum::response::{IntoResponse, Response};
+use hotspan_formats::change_table::{Measure, changes_text, function_changes};
 use hotspan_formats::diff_tree::DiffTree;
 use hotspan_formats::flamebearer::FlamebearerProfile;
-use hotspan_formats::top_table::changes_text;
 use hotspan_model::{FlameTree, TenantId};
 use hotspan_query::FlameQuery;
 use serde_json::{Value, json};
@@ -36,7 +36,8 @@ pub(super) async fn diff(core: &Core, tenant: &TenantId, question: &CohortQuesti
         Some("text" | "table") => {
             let mut text =
                 format!("per {}, {} against {} spans\n\n", requests_text(per), right.requests(), left.requests());
-            text.push_str(&changes_text(&tree, unit, (1.0, 1.0), question.limit));
+            let changes = function_changes(&tree, &Measure::NONE);
+            text.push_str(&changes_text(&changes, unit, question.limit, false));
             return Ok(text.into_response());
         }
         Some(other) => return Err(QuestionError::invalid(format!("format {other:?} is not known; use json or text"))),

@@ -4,12 +4,12 @@ use axum::Json;
 use axum::response::{IntoResponse, Response};
 use hotspan_formats::flamebearer::FlamebearerProfile;
 use hotspan_model::TenantId;
-use http::HeaderMap;
+use http::{HeaderMap, Uri};
 
 use super::request::CohortQuestion;
 use super::selected::Selected;
 use crate::api::QuestionError;
-use crate::api::profile::flame_response;
+use crate::api::profile::{AskedFlame, TextParameters, flame_response};
 use crate::app::Core;
 
 /// The flame graph in the format asked for: flamebearer JSON, if nothing is said.
@@ -29,6 +29,10 @@ pub(super) async fn flame(
             json["exactness"] = selected.exactness(&answer.tree, &answer.exactness);
             Ok(Json(json).into_response())
         }
-        Some(format) => Ok(flame_response(core, tenant, &selected.query, format, headers).await?),
+        Some(format) => {
+            let (text, uri) = (TextParameters::default(), Uri::default());
+            let asked = AskedFlame { query: &selected.query, format, text: &text, uri: &uri, headers };
+            Ok(flame_response(core, tenant, &asked).await?)
+        }
     }
 }

@@ -112,27 +112,34 @@ pub(super) async fn diff(asked: Asked<DiffRequest>) -> Result<DiffResponse, ApiE
     Ok(DiffResponse { flamegraph: Some(flamegraph) })
 }
 
-/// Two selections laid over each other. Each is pruned to its own limit first.
+/// Two selections laid over each other, and then pruned to the limit of the left one.
 pub(super) async fn diff_tree(
     engine: &Engine,
     tenant: &hotspan_model::TenantId,
     left: &FlameQuery,
     right: &FlameQuery,
 ) -> Result<DiffTree, ApiError> {
-    if left.profile_type != right.profile_type {
-        return Err(ApiError::invalid(format!(
-            "the two sides have different profile types: {} and {}",
-            left.profile_type, right.profile_type
-        )));
+    check_types(left, right)?;
+    let whole = |query: &FlameQuery| FlameQuery { max_nodes: 0, ..query.clone() };
+    let (left_answer, right_answer) =
+        (engine.flame(tenant, &whole(left)).await?, engine.flame(tenant, &whole(right)).await?);
+    Ok(DiffTree::new(&left_answer.tree, &right_answer.tree).pruned(left.max_nodes))
+}
+
+/// Seconds can't be compared with bytes.
+pub(in crate::api) fn check_types(left: &FlameQuery, right: &FlameQuery) -> Result<(), ApiError> {
+    if left.profile_type == right.profile_type {
+        return Ok(());
     }
-    let (left, right) = (engine.flame(tenant, left).await?, engine.flame(tenant, right).await?);
-    Ok(DiffTree::new(&left.tree, &right.tree))
+    let (left, right) = (&left.profile_type, &right.profile_type);
+    Err(ApiError::invalid(format!("the two sides have different profile types: {left} and {right}")))
 }
 
 fn flame_query(request: &StacktracesRequest) -> Result<FlameQuery, ApiError> {
     let (from, until) = time_range(request.start, request.end)?;
     let mut query = FlameQuery {
         profile_type: profile_type(&request.profile_type_id)?,
+        any_period: false,
         selector: selector(&request.label_selector)?,
         from,
         until,

@@ -9,6 +9,7 @@ mod render;
 mod script;
 mod selection;
 mod series_points;
+mod settings;
 mod side;
 mod stack_samples;
 mod unary;
@@ -19,7 +20,8 @@ use axum::Router;
 use axum::extract::{Request, State};
 use axum::routing::{get, post};
 
-pub(super) use merge::merged_pprof;
+pub(super) use merge::{check_types, merged_pprof};
+pub(super) use render::ranged_query;
 
 use crate::app::App;
 
@@ -42,12 +44,16 @@ pub(super) fn routes() -> Router<Arc<App>> {
         .route(&querier("SelectMergeSpanProfile"), method!(merge::span_profile))
         .route(&querier("SelectMergeProfile"), method!(merge::merge_profile))
         .route(&querier("SelectSeries"), method!(series_points::select_series))
+        .route(&querier("SelectHeatmap"), method!(series_points::select_heatmap))
         .route(&querier("Diff"), method!(merge::diff))
         .route(&querier("GetProfileStats"), method!(labels::profile_stats))
         .route(&querier("AnalyzeQuery"), method!(labels::analyze_query))
         .route("/capabilities.v1.FeatureFlagsService/GetFeatureFlags", method!(side::feature_flags))
-        .route("/settings.v1.SettingsService/Get", method!(side::settings))
+        .route("/settings.v1.SettingsService/Get", method!(settings::get))
+        .route("/settings.v1.SettingsService/Set", method!(settings::set))
+        .route("/settings.v1.SettingsService/Delete", method!(settings::delete))
         .route("/settings.v1.RecordingRulesService/ListRecordingRules", method!(side::recording_rules))
+        .route("/settings.v1.RecordingRulesService/{method}", method!(side::no_recording_rules))
         .route("/api/v1/status/buildinfo", get(side::build_info))
         .route("/pyroscope/render", get(render::render))
         .route("/pyroscope/render-diff", get(render::render_diff))

@@ -135,7 +135,7 @@ pub(super) async fn label_values(
 }
 
 /// A query with its time; one about spans or traces finds them wherever they are.
-pub(super) fn ranged_query(
+pub(in crate::api) fn ranged_query(
     text: &str,
     from: &Option<String>,
     until: &Option<String>,

@@ -6,14 +6,14 @@ use axum::Json;
 use axum::extract::{Query, State};
 use axum::response::{IntoResponse, Response};
 use hotspan_formats::flamebearer::FlamebearerProfile;
-use hotspan_formats::top_table::top_functions;
-use http::HeaderMap;
+use hotspan_formats::top_table::{top_functions, top_text};
+use http::{HeaderMap, Uri, header};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::render::ranged_query;
 use crate::api::ApiError;
-use crate::api::profile::{exactness_json, flame_response};
+use crate::api::profile::{AskedFlame, TextParameters, exactness_json, flame_response};
 use crate::app::App;
 use crate::receive::tenant_of;
 
@@ -34,6 +34,8 @@ pub(super) struct QueryParameters {
 pub(super) async fn query(
     State(app): State<Arc<App>>,
     Query(parameters): Query<QueryParameters>,
+    Query(drawing): Query<TextParameters>,
+    uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let core = app.core()?;
@@ -44,10 +46,14 @@ pub(super) async fn query(
     if let Some(count) = top {
         let whole = hotspan_query::FlameQuery { max_nodes: 0, ..query };
         let answer = core.engine.flame(&tenant, &whole).await?;
+        if parameters.format.as_deref() == Some("text") {
+            let table = top_text(&answer.tree, &whole.profile_type.sample_unit, count);
+            return Ok(([(header::CONTENT_TYPE, "text/plain; charset=utf-8")], table).into_response());
+        }
         let total = answer.tree.total();
         let row = |row: &hotspan_formats::top_table::TopRow| {
             let share = if total == 0 { 0.0 } else { row.self_value as f64 / total as f64 };
-            json!({ "name": row.name, "self": row.self_value, "total": row.total, "share": share })
+            json!({ "name": row.name, "self": row.self_value, "total": row.total, "share": share, "place": row.place })
         };
         let functions: Vec<Value> = top_functions(&answer.tree).iter().take(count).map(row).collect();
         let unit = whole.profile_type.sample_unit;
@@ -65,7 +71,10 @@ pub(super) async fn query(
             json["exactness"] = exactness_json(&answer.exactness);
             Ok(Json(json).into_response())
         }
-        Some(format) => flame_response(core, &tenant, &query, format, &headers).await,
+        Some(format) => {
+            let asked = AskedFlame { query: &query, format, text: &drawing, uri: &uri, headers: &headers };
+            flame_response(core, &tenant, &asked).await
+        }
     }
 }
 

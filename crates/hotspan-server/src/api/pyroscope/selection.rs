@@ -100,6 +100,7 @@ pub(super) fn written_query(text: &str) -> Result<FlameQuery, ApiError> {
     let name = name.trim();
     let mut query = FlameQuery { selector: selector(rest)?, ..FlameQuery::default() };
     let short = name.rsplit_once('.').and_then(|(service, short)| Some((service, short.parse::<ProfileType>().ok()?)));
+    query.any_period = !name.contains(':');
     query.profile_type = match (name, short) {
         ("", _) => ProfileType::cpu(),
         (_, Some((service, profile_type))) if !name.contains(':') => {
@@ -135,6 +136,7 @@ mod tests {
         assert_eq!(short.spans, ["00000000000004d2".parse().unwrap()]);
         let names: Vec<&str> = short.selector.matchers.iter().map(|matcher| matcher.name.as_str()).collect();
         assert_eq!(names, ["region", "service_name"]);
+        assert!(short.any_period && !written_query("a:b:c:d:e{}").unwrap().any_period);
         let service = written_query("shop.eu").unwrap();
         assert_eq!(service.selector.matchers[0].equal_value(), Some("shop.eu"));
         assert!(written_query("a:b{}").is_err() && written_query(r#"cpu{span_id=~"a"}"#).is_err());

@@ -1,10 +1,16 @@
-//! `SelectSeries`: values over time.
+//! `SelectSeries` and `SelectHeatmap`: values over time, and how they are spread.
 
-use hotspan_query::{FlameQuery, StepValue, TimelineQuery};
+use hotspan_model::{Labels, ProfileId};
+use hotspan_query::{
+    Exemplars, FlameQuery, HeatmapGroup, Individual, IndividualKind, StepValue, Timeline, TimelineQuery,
+};
 
 use super::labels::pairs;
 use super::merge::call_site;
-use super::messages::{PointMessage, SelectSeriesRequest, SelectSeriesResponse, SeriesMessage};
+use super::messages::{
+    ExemplarMessage, HeatmapRequest, HeatmapResponse, HeatmapSeries, HeatmapSlot, PointMessage, SelectSeriesRequest,
+    SelectSeriesResponse, SeriesMessage,
+};
 use super::selection::{profile_type, selector, time_range};
 use super::unary::Asked;
 use crate::api::ApiError;
@@ -12,9 +18,6 @@ use crate::api::ApiError;
 pub(super) async fn select_series(asked: Asked<SelectSeriesRequest>) -> Result<SelectSeriesResponse, ApiError> {
     let request = &asked.message;
     let (from, until) = time_range(request.start, request.end)?;
-    if !(request.step >= 0.001 && request.step <= 1e9) {
-        return Err(ApiError::invalid(format!("step is {} s; it must be at least 0.001 s", request.step)));
-    }
     let step_value = match request.aggregation {
         None | Some(0) => StepValue::Sum,
         Some(1) => StepValue::MeanOfProfiles,
@@ -31,17 +34,116 @@ pub(super) async fn select_series(asked: Asked<SelectSeriesRequest>) -> Result<S
             call_site: call_site(request.stack_trace_selector.as_ref()),
             ..FlameQuery::default()
         },
-        // Whole milliseconds, so that steps of whole seconds stay so.
-        step: (request.step * 1000.0).round() as i64 * 1_000_000,
+        step: step_nanos(request.step)?,
         step_value,
         group_by: request.group_by.clone(),
-        max_groups: request.limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(0),
+        max_groups: max_groups(request.limit),
     };
     let timelines = asked.core.engine.timelines(&asked.tenant, &query).await?;
-    let point = |(time, value): &(i64, f64)| PointMessage { value: *value, timestamp: time.div_euclid(1_000_000) };
-    let series = timelines.iter().map(|timeline| SeriesMessage {
-        labels: pairs(&timeline.labels),
-        points: timeline.points.iter().map(point).collect(),
+    let exemplars = match exemplar_kind(request.exemplar_type)? {
+        Some(kind) => asked.core.engine.exemplars(&asked.tenant, &query, kind).await?,
+        None => Exemplars::default(),
+    };
+    Ok(SelectSeriesResponse { series: timelines.iter().map(|timeline| series_message(timeline, &exemplars)).collect() })
+}
+
+fn series_message(timeline: &Timeline, exemplars: &Exemplars) -> SeriesMessage {
+    let point = |(time, value): &(i64, f64)| {
+        let exemplar = exemplars.get(&(timeline.labels.clone(), *time));
+        PointMessage {
+            value: *value,
+            timestamp: time.div_euclid(1_000_000),
+            exemplars: exemplar.map(|one| exemplar_message(one, &timeline.labels)).into_iter().collect(),
+        }
+    };
+    SeriesMessage { labels: pairs(&timeline.labels), points: timeline.points.iter().map(point).collect() }
+}
+
+pub(super) async fn select_heatmap(asked: Asked<HeatmapRequest>) -> Result<HeatmapResponse, ApiError> {
+    let request = &asked.message;
+    let (from, until) = time_range(request.start, request.end)?;
+    let kind = match request.query_type {
+        0 | 1 => IndividualKind::Profile,
+        2 => IndividualKind::Span,
+        other => return Err(ApiError::invalid(format!("query_type {other} is not known; 1 is individual, 2 span"))),
+    };
+    let with_exemplars = match exemplar_kind(request.exemplar_type)? {
+        Some(exemplars) if exemplars != kind => {
+            return Err(ApiError::invalid("exemplar_type must be the same as query_type, or none"));
+        }
+        exemplars => exemplars.is_some(),
+    };
+    let query = TimelineQuery {
+        samples: FlameQuery {
+            profile_type: profile_type(&request.profile_type_id)?,
+            selector: selector(&request.label_selector)?,
+            from,
+            until,
+            ..FlameQuery::default()
+        },
+        step: step_nanos(request.step)?,
+        group_by: request.group_by.clone(),
+        max_groups: max_groups(request.limit),
+        ..TimelineQuery::default()
+    };
+    let heatmap = asked.core.engine.heatmap(&asked.tenant, &query, kind).await?;
+    let series = heatmap.groups.iter().map(|group| heatmap_message(group, &heatmap.bands, with_exemplars));
+    Ok(HeatmapResponse { series: series.collect() })
+}
+
+fn heatmap_message(group: &HeatmapGroup, bands: &[i64], with_exemplars: bool) -> HeatmapSeries {
+    let slots = group.slots.iter().map(|(end, cells)| {
+        let largest = cells.iter().filter_map(|cell| cell.largest.as_ref()).filter(|_| with_exemplars);
+        HeatmapSlot {
+            timestamp: end.div_euclid(1_000_000),
+            y_min: bands.iter().map(|least| *least as f64).collect(),
+            counts: cells.iter().map(|cell| i32::try_from(cell.count).unwrap_or(i32::MAX)).collect(),
+            exemplars: largest.map(|one| exemplar_message(one, &group.labels)).collect(),
+        }
     });
-    Ok(SelectSeriesResponse { series: series.collect() })
+    HeatmapSeries { labels: pairs(&group.labels), slots: slots.collect() }
+}
+
+/// An exemplar with the labels that its series does not say already.
+fn exemplar_message(one: &Individual, known: &Labels) -> ExemplarMessage {
+    let further = one.labels.iter().filter(|(name, _)| known.get(name).is_none() && !name.starts_with("__"));
+    ExemplarMessage {
+        timestamp: one.time.div_euclid(1_000_000),
+        profile_id: uuid(one.profile_id),
+        span_id: one.span_id.map(|id| id.to_string()).unwrap_or_default(),
+        value: one.value,
+        labels: pairs(&Labels::from_pairs(further)),
+        trace_id: one.trace_id.map(|id| id.to_string()).unwrap_or_default(),
+    }
+}
+
+/// An id as Grafana shows it and hands it back.
+fn uuid(id: ProfileId) -> String {
+    let hex = id.to_string();
+    match hex.is_ascii() && hex.len() == 32 {
+        true => format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]),
+        false => hex,
+    }
+}
+
+/// What exemplars are of.
+fn exemplar_kind(number: i32) -> Result<Option<IndividualKind>, ApiError> {
+    match number {
+        0 | 1 => Ok(None),
+        2 => Ok(Some(IndividualKind::Profile)),
+        3 => Ok(Some(IndividualKind::Span)),
+        other => Err(ApiError::invalid(format!("exemplar_type {other} is not known; 1 is none, 2 individual, 3 span"))),
+    }
+}
+
+/// Whole milliseconds, so that steps of whole seconds stay so.
+fn step_nanos(seconds: f64) -> Result<i64, ApiError> {
+    if (0.001..=1e9).contains(&seconds) {
+        return Ok((seconds * 1000.0).round() as i64 * 1_000_000);
+    }
+    Err(ApiError::invalid(format!("step is {seconds} s; it must be at least 0.001 s")))
+}
+
+fn max_groups(limit: Option<i64>) -> usize {
+    limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(0)
 }

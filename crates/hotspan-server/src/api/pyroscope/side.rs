@@ -1,6 +1,7 @@
-//! What Grafana asks beside profiles: features, settings, rules and the version.
+//! What Grafana asks beside profiles: features, rules and the version.
 
 use axum::Json;
+use http::StatusCode;
 use prost::Message;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -26,9 +27,9 @@ pub(super) struct FeatureFlag {
 
 /// What this server can do, by the names that Grafana asks for.
 pub(super) async fn feature_flags(_asked: Asked<EmptyMessage>) -> Result<FeatureFlagsResponse, ApiError> {
-    // `v2StorageLayer` promises heatmaps and exemplars, which are not answered yet; rules are not evaluated here.
+    // `v2StorageLayer` promises heatmaps, exemplars and selectors by profile id; rules are not evaluated here.
     let flags = [
-        ("v2StorageLayer", false),
+        ("v2StorageLayer", true),
         ("pyroscopeRuler", false),
         ("pyroscopeRulerFunctions", false),
         ("utf8LabelNames", true),
@@ -37,31 +38,18 @@ pub(super) async fn feature_flags(_asked: Asked<EmptyMessage>) -> Result<Feature
     Ok(FeatureFlagsResponse { feature_flags: flags.map(flag).to_vec() })
 }
 
-#[derive(Clone, PartialEq, Message, Serialize)]
-pub(super) struct SettingsResponse {
-    #[prost(message, repeated, tag = "1")]
-    settings: Vec<Setting>,
-}
-
-#[derive(Clone, PartialEq, Message, Serialize)]
-pub(super) struct Setting {
-    #[prost(string, tag = "1")]
-    name: String,
-    #[prost(string, tag = "2")]
-    value: String,
-}
-
-/// No settings are kept: clients fall back to their defaults.
-pub(super) async fn settings(_asked: Asked<EmptyMessage>) -> Result<SettingsResponse, ApiError> {
-    Ok(SettingsResponse::default())
-}
-
 #[derive(Clone, Copy, PartialEq, Message, Serialize)]
 pub(super) struct RecordingRulesResponse {}
 
 /// There are no rules.
 pub(super) async fn recording_rules(_asked: Asked<EmptyMessage>) -> Result<RecordingRulesResponse, ApiError> {
     Ok(RecordingRulesResponse {})
+}
+
+/// No rules are kept either; a client that tries learns so, instead of believing that one is.
+pub(super) async fn no_recording_rules(_asked: Asked<EmptyMessage>) -> Result<RecordingRulesResponse, ApiError> {
+    let message = "recording rules are not evaluated here; ask for series with SelectSeries";
+    Err(ApiError { status: StatusCode::NOT_IMPLEMENTED, message: message.to_owned() })
 }
 
 /// The version, in the shape that Prometheus gave it.

@@ -1,0 +1,181 @@
+//! Functions of a comparison: how each changed, absolutely and relatively, however long either side was measured.
+
+use std::fmt::Write as _;
+
+use hashbrown::HashMap;
+
+use crate::diff_tree::{DiffTree, Presence, Side};
+use crate::top_table::visit;
+use crate::value_text::{printable, rate_text};
+
+/// What the values of each side are divided by, so that sides of different length compare.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Measure {
+    /// Seconds or requests of the baseline; 1 to leave its values as they are.
+    pub left: f64,
+    /// The same of what it is compared with.
+    pub right: f64,
+    /// What is counted: `second` or `request`; empty for nothing.
+    pub noun: &'static str,
+}
+
+impl Measure {
+    /// Values as they are.
+    pub const NONE: Self = Self { left: 1.0, right: 1.0, noun: "" };
+
+    /// What values of the right side are multiplied by to compare with those of the left.
+    pub fn right_to_left(&self) -> f64 {
+        if self.right > 0.0 { self.left / self.right } else { 1.0 }
+    }
+}
+
+/// A function and its values on either side.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FunctionChange {
+    /// The function.
+    pub name: String,
+    /// The baseline, as measured.
+    pub left: Side,
+    /// What it is compared with, as measured.
+    pub right: Side,
+    /// Self value for each unit of the measure, baseline and comparison.
+    pub own: (f64, f64),
+    /// Total for each unit of the measure, baseline and comparison.
+    pub total: (f64, f64),
+    /// Which sides it was seen on.
+    pub presence: Presence,
+}
+
+impl FunctionChange {
+    /// The change relative to the baseline; none if there was nothing to relate to.
+    pub fn relative((before, after): (f64, f64)) -> Option<f64> {
+        (before != 0.0).then(|| after / before - 1.0)
+    }
+}
+
+/// All functions of a comparison, those whose self value changed most first. The tree holds values as measured.
+pub fn function_changes(tree: &DiffTree, measure: &Measure) -> Vec<FunctionChange> {
+    let mut sums: HashMap<u32, (Side, Side, usize, [bool; 2])> = HashMap::new();
+    let nodes = tree.nodes();
+    visit(
+        &tree.children_by_name(),
+        |node| nodes[node].name,
+        |index, recursive| {
+            let node = &nodes[index];
+            let (left, right, _, seen) =
+                sums.entry(node.name).or_insert_with(|| (Side::default(), Side::default(), index, [false; 2]));
+            for (sum, side) in [(left, node.left), (right, node.right)] {
+                sum.self_value = sum.self_value.saturating_add(side.self_value);
+                if !recursive {
+                    sum.total = sum.total.saturating_add(side.total);
+                }
+            }
+            seen[0] |= node.presence() != Presence::New;
+            seen[1] |= node.presence() != Presence::Vanished;
+        },
+    );
+    let per = |value: i64, units: f64| if units > 0.0 { value as f64 / units } else { value as f64 };
+    let pair = |left: i64, right: i64| (per(left, measure.left), per(right, measure.right));
+    let mut rows: Vec<FunctionChange> = sums
+        .into_values()
+        .map(|(left, right, node, seen)| FunctionChange {
+            name: tree.name(node).to_owned(),
+            own: pair(left.self_value, right.self_value),
+            total: pair(left.total, right.total),
+            presence: match seen {
+                [false, true] => Presence::New,
+                [true, false] => Presence::Vanished,
+                _ => Presence::Both,
+            },
+            left,
+            right,
+        })
+        .collect();
+    let size = |(before, after): (f64, f64)| (after - before).abs();
+    rows.sort_unstable_by(|a, b| {
+        size(b.own).total_cmp(&size(a.own)).then(size(b.total).total_cmp(&size(a.total))).then(a.name.cmp(&b.name))
+    });
+    rows
+}
+
+/// The first `limit` changes as a text table, coloured for terminals if asked.
+pub fn changes_text(rows: &[FunctionChange], unit: &str, limit: usize, colour: bool) -> String {
+    let mut out = String::from("    before       after      change         %       total  function\n");
+    let changed = rows.iter().filter(|row| row.own.0 != row.own.1 || row.total.0 != row.total.1);
+    let (mut shown, mut left_out) = (0, 0);
+    for row in changed {
+        if shown == limit {
+            left_out += 1;
+            continue;
+        }
+        shown += 1;
+        let relative = match (row.presence, FunctionChange::relative(row.own)) {
+            (Presence::New, _) => "new".to_owned(),
+            (Presence::Vanished, _) => "gone".to_owned(),
+            (Presence::Both, Some(change)) => format!("{:+.1}%", change * 100.0),
+            (Presence::Both, None) => String::new(),
+        };
+        let change = row.own.1 - row.own.0;
+        let signed = |value: f64| {
+            let text = rate_text(value, unit);
+            if value > 0.0 { format!("+{text}") } else { text }
+        };
+        let (start, end) = match (colour, change) {
+            (true, change) if change > 0.0 => ("\x1b[31m", "\x1b[0m"),
+            (true, change) if change < 0.0 => ("\x1b[32m", "\x1b[0m"),
+            _ => ("", ""),
+        };
+        // Writing into a String can't fail.
+        let _ = writeln!(
+            out,
+            "{start}{:>10}  {:>10}  {:>10}  {relative:>8}  {:>10}  {}{end}",
+            rate_text(row.own.0, unit),
+            rate_text(row.own.1, unit),
+            signed(change),
+            signed(row.total.1 - row.total.0),
+            printable(&row.name),
+        );
+    }
+    if left_out > 0 {
+        let _ = writeln!(out, "… {left_out} more functions changed");
+    }
+    if shown == 0 {
+        out = String::from("no function changed\n");
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use hotspan_model::FlameTree;
+
+    use super::*;
+
+    /// Scenario: a comparison in which one function grew, one vanished, one is new, and the right side was measured
+    /// three times as long. Guarantee: values are per second, the largest change comes first, new and gone are
+    /// marked; comparing a tree with itself shows none.
+    #[test]
+    fn changes_by_size() {
+        let (mut left, mut right) = (FlameTree::default(), FlameTree::default());
+        left.add_stack(["main", "vanished"], 20);
+        left.add_stack(["main", "steady"], 100);
+        right.add_stack(["main", "grown"], 90);
+        right.add_stack(["main", "steady"], 300);
+        let tree = DiffTree::new(&left, &right);
+        let measure = Measure { left: 10.0, right: 30.0, noun: "second" };
+        let rows = function_changes(&tree, &measure);
+        let names: Vec<&str> = rows.iter().map(|row| row.name.as_str()).collect();
+        assert_eq!(names, ["grown", "vanished", "main", "steady"]);
+        assert_eq!((rows[0].own, rows[3].own), ((0.0, 3.0), (10.0, 10.0)));
+        assert_eq!(
+            (rows[2].total, FunctionChange::relative(rows[2].total).unwrap()),
+            ((12.0, 13.0), 13.0 / 12.0 - 1.0)
+        );
+        let text = changes_text(&rows, "count", 2, false);
+        assert!(text.contains("+3.00       new       +3.00  grown") && text.contains("gone"), "{text}");
+        assert!(!text.contains("steady") && text.contains("… 1 more functions changed"), "{text}");
+        assert!(changes_text(&rows, "count", 1, true).contains("\x1b[31m"));
+        let same = function_changes(&DiffTree::new(&left, &left), &Measure::NONE);
+        assert_eq!(changes_text(&same, "count", 9, false), "no function changed\n");
+    }
+}

@@ -1,0 +1,32 @@
+//! Series by the labels that a question tells them apart by.
+
+use hashbrown::HashMap;
+use hotspan_model::Labels;
+
+use crate::series::SeriesEntry;
+
+/// Groups of series.
+#[derive(Debug, Default)]
+pub(crate) struct Groups {
+    /// What each group has in common.
+    pub(crate) labels: Vec<Labels>,
+    /// For each series, in the order given, its group.
+    pub(crate) of_series: Vec<usize>,
+}
+
+impl Groups {
+    /// Groups series by these labels; by none makes one group of all.
+    pub(crate) fn of(entries: &[SeriesEntry], group_by: &[String]) -> Self {
+        let mut groups = Self::default();
+        let mut index: HashMap<Labels, usize> = HashMap::new();
+        for entry in entries {
+            let pairs = group_by.iter().filter_map(|name| Some((name.as_str(), entry.labels.get(name)?)));
+            let group = *index.entry(Labels::from_pairs(pairs)).or_insert_with_key(|labels| {
+                groups.labels.push(labels.clone());
+                groups.labels.len() - 1
+            });
+            groups.of_series.push(group);
+        }
+        groups
+    }
+}

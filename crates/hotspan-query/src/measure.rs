@@ -1,0 +1,103 @@
+//! How long, and for how many requests, the profiles of a question were taken: what makes two of them comparable.
+
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use futures::TryStreamExt;
+use hashbrown::HashSet;
+use hotspan_lake::table::HOUR;
+use hotspan_lake::{ReadOptions, Table, arrays};
+use hotspan_model::TenantId;
+use hotspan_model::labels::SERVICE_NAME;
+use hotspan_traceql::{MetricsLimits, Program, TimeGrid};
+
+use crate::Engine;
+use crate::error::{QueryError, Result};
+use crate::flame::FlameQuery;
+use crate::scan::{Grain, Scan};
+use crate::selector::Selector;
+
+impl Engine {
+    /// Seconds that the profiles behind a question cover together: those of two instances in one minute are 120.
+    pub async fn profile_seconds(&self, tenant: &TenantId, query: &FlameQuery) -> Result<f64> {
+        let snapshot = self.snapshot();
+        let series = self.series_ids(tenant, &snapshot, query).await?;
+        if series.is_empty() {
+            return Ok(0.0);
+        }
+        let mut profiles: HashSet<[u8; 16]> = HashSet::new();
+        let range = (query.from, query.until);
+        let scan = Scan { range, series: &series, grain: Grain::Sample, columns: &["profile_id"] };
+        let mut each = |batch: &RecordBatch| {
+            let ids = arrays::ids(batch, "profile_id")?;
+            profiles.extend((0..batch.num_rows()).map(|row| arrays::id_at::<16>(ids, row)));
+            Ok(())
+        };
+        self.scan(tenant, &snapshot, &scan, &mut each).await?;
+        let mut nanos = 0i128;
+        // A profile is dated by its start; its samples may come later.
+        let (from, until) = (query.from.saturating_sub(HOUR), query.until);
+        for segment in snapshot.segments(tenant, Table::Profiles).iter().filter(|found| found.overlaps(from, until)) {
+            let options = ReadOptions::columns(&["profile_id", "duration"]).within("time", from, until);
+            let mut stream = self.lake().reader().stream(segment, options).await?;
+            while let Some(batch) = stream.try_next().await? {
+                let ids = arrays::ids(&batch, "profile_id")?;
+                let durations = arrays::int64s(&batch, "duration")?.values();
+                for (row, duration) in durations.iter().enumerate() {
+                    // One file may hold profiles of several types, all under one id and of one length.
+                    if profiles.remove(&arrays::id_at::<16>(ids, row)) {
+                        nanos += i128::from((*duration).max(0));
+                    }
+                }
+            }
+        }
+        Ok(nanos as f64 / 1e9)
+    }
+
+    /// Requests that the services of a question answered in its time: spans of servers and consumers whose
+    /// attributes fit the selector, or the spans that the question names.
+    pub async fn requests(&self, tenant: &TenantId, query: &FlameQuery) -> Result<f64> {
+        if !query.spans.is_empty() || !query.traces.is_empty() {
+            return Ok(query.spans.len().max(query.traces.len()) as f64);
+        }
+        let text = requests_query(&query.selector);
+        let wrong = |error: String| QueryError::Invalid(format!("requests can't be counted with {text}: {error}"));
+        let program = Program::new(&text).map_err(|error| wrong(error.to_string()))?;
+        let grid = TimeGrid::instant(query.from, query.until).map_err(|error| wrong(error.to_string()))?;
+        let range = (query.from, query.until);
+        let run = self.start_metrics(tenant, &Arc::new(program), grid, range, MetricsLimits::default())?;
+        let answer = run.into_answer().await?;
+        let values = answer.series.iter().flat_map(|series| &series.points).map(|point| point.value);
+        Ok(values.filter(|value| value.is_finite()).sum())
+    }
+}
+
+/// The same labels as attributes of spans.
+fn requests_query(selector: &Selector) -> String {
+    let mut text = String::from("{ (kind = server || kind = consumer)");
+    for matcher in &selector.matchers {
+        let name = match matcher.name.as_str() {
+            SERVICE_NAME | "service.name" => "resource.service.name".to_owned(),
+            name if name.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c)) => format!(".{name}"),
+            name => format!(".{name:?}"),
+        };
+        text.push_str(&format!(" && {}", matcher.renamed(name)));
+    }
+    text.push_str(" } | count_over_time()");
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Scenario: selectors with every operator and odd label names. Guarantee: TraceQL that compiles.
+    #[test]
+    fn selectors_become_traceql() {
+        let selector =
+            Selector::parse(r#"{service_name="shop", commit!="a\"b", "odd name"=~"x.*", k8s.pod!~"y"}"#).unwrap();
+        let text = requests_query(&selector);
+        assert!(text.contains(r#"resource.service.name="shop" && .commit!="a\"b" && ."odd name"=~"#), "{text}");
+        Program::new(&text).unwrap();
+    }
+}

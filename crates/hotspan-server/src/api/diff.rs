@@ -1,0 +1,234 @@
+//! `/api/v1/diff`: two selections compared, function by function and as one flame graph.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{Query, State};
+use axum::response::{IntoResponse, Response};
+use hotspan_formats::change_table::{FunctionChange, Measure, changes_text, function_changes};
+use hotspan_formats::diff_tree::{DiffTree, Presence};
+use hotspan_formats::flamebearer::FlamebearerProfile;
+use hotspan_formats::{rate_text, svg, value_text};
+use hotspan_model::TenantId;
+use hotspan_query::{Engine, FlameAnswer, FlameQuery};
+use http::{HeaderMap, HeaderValue, header};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::ApiError;
+use super::profile::{TextParameters, exactness_json};
+use super::pyroscope::{check_types, ranged_query};
+use crate::app::App;
+use crate::receive::tenant_of;
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct DiffParameters {
+    #[serde(alias = "left")]
+    baseline: Option<String>,
+    #[serde(alias = "right")]
+    comparison: Option<String>,
+    from: Option<String>,
+    until: Option<String>,
+    baseline_from: Option<String>,
+    baseline_until: Option<String>,
+    comparison_from: Option<String>,
+    comparison_until: Option<String>,
+    per: Option<String>,
+    layout: Option<String>,
+    format: Option<String>,
+    limit: Option<usize>,
+    #[serde(alias = "maxNodes", alias = "max-nodes")]
+    max_nodes: Option<i64>,
+}
+
+/// Functions that are listed where the asker does not say.
+const FUNCTIONS: usize = 50;
+
+/// One side of a comparison.
+struct Selected {
+    text: String,
+    query: FlameQuery,
+    answer: FlameAnswer,
+    /// Seconds or requests that its values are divided by.
+    units: f64,
+}
+
+/// Answers `/api/v1/diff`.
+pub(crate) async fn diff(
+    State(app): State<Arc<App>>,
+    Query(parameters): Query<DiffParameters>,
+    Query(text): Query<TextParameters>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let engine = &app.core()?.engine;
+    let tenant = tenant_of(&app, &headers)?;
+    let per = Per::parse(parameters.per.as_deref().unwrap_or("second"))?;
+    let side = |name: &str, query: &Option<String>, from: &Option<String>, until: &Option<String>| {
+        let text = query.clone().ok_or_else(|| ApiError::invalid(format!("{name} is missing")))?;
+        let from = from.clone().or_else(|| parameters.from.clone());
+        let until = until.clone().or_else(|| parameters.until.clone());
+        let query = ranged_query(&text, &from, &until, parameters.max_nodes);
+        let query = query.map_err(|error| ApiError { message: format!("{name}: {}", error.message), ..error })?;
+        Ok::<_, ApiError>((text, query))
+    };
+    let left = side("baseline", &parameters.baseline, &parameters.baseline_from, &parameters.baseline_until)?;
+    let right = side("comparison", &parameters.comparison, &parameters.comparison_from, &parameters.comparison_until)?;
+    check_types(&left.1, &right.1)?;
+    let left = Selected::read(engine, &tenant, left, per, "baseline").await?;
+    let right = Selected::read(engine, &tenant, right, per, "comparison").await?;
+    let measure = Measure { left: left.units, right: right.units, noun: per.noun() };
+    let limit = parameters.limit.unwrap_or(FUNCTIONS);
+    let mut rows = function_changes(&DiffTree::new(&left.answer.tree, &right.answer.tree), &measure);
+    // Of a comparison that is drawn, both sides are worth as much as the left one was measured.
+    let scaled_right = right.answer.tree.scaled(measure.right_to_left());
+    let tree = DiffTree::new(&left.answer.tree, &scaled_right).pruned(left.query.max_nodes);
+    let unit = left.query.profile_type.sample_unit.as_str();
+    let typed = |content_type: &'static str, body: String| {
+        ([(header::CONTENT_TYPE, HeaderValue::from_static(content_type))], body).into_response()
+    };
+    Ok(match parameters.format.as_deref().unwrap_or("json") {
+        "json" => {
+            rows.truncate(limit);
+            Json(as_json(&left, &right, &measure, &rows, &tree)).into_response()
+        }
+        "text" => {
+            let table = changes_text(&rows, unit, limit, text.colour());
+            typed("text/plain; charset=utf-8", format!("{}\n{table}", heading(&left, &right, &measure)))
+        }
+        "svg" => {
+            let layout = parameters.layout.as_deref().unwrap_or("both").parse().map_err(ApiError::invalid)?;
+            let title = format!("{} -> {}{}", left.text, right.text, per_text(&measure));
+            let options = svg::SvgOptions { title, unit: unit.to_owned(), layout, ..svg::SvgOptions::default() };
+            typed("image/svg+xml", svg::diff_svg(&tree, &options))
+        }
+        other => return Err(ApiError::invalid(format!("format {other:?} is not known; use json, text or svg"))),
+    })
+}
+
+/// What values are compared for each of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Per {
+    Second,
+    Request,
+    Nothing,
+}
+
+impl Per {
+    fn parse(text: &str) -> Result<Self, ApiError> {
+        match text {
+            "second" | "seconds" => Ok(Self::Second),
+            "request" | "requests" => Ok(Self::Request),
+            "none" => Ok(Self::Nothing),
+            other => Err(ApiError::invalid(format!("per {other:?} is not known; use second, request or none"))),
+        }
+    }
+
+    fn noun(self) -> &'static str {
+        match self {
+            Self::Second => "second",
+            Self::Request => "request",
+            Self::Nothing => "",
+        }
+    }
+}
+
+impl Selected {
+    async fn read(
+        engine: &Engine,
+        tenant: &TenantId,
+        (text, query): (String, FlameQuery),
+        per: Per,
+        name: &str,
+    ) -> Result<Self, ApiError> {
+        // Whole trees: what one side prunes would look new on the other.
+        let answer = engine.flame(tenant, &FlameQuery { max_nodes: 0, ..query.clone() }).await?;
+        let units = match per {
+            Per::Second => engine.profile_seconds(tenant, &query).await?,
+            Per::Request => engine.requests(tenant, &query).await?,
+            Per::Nothing => 1.0,
+        };
+        if answer.exactness.samples > 0 && units <= 0.0 {
+            let missing = match per {
+                Per::Request => "there are no spans of requests for it; compare per second instead",
+                _ => "its profiles do not say how long they took; compare with per=none",
+            };
+            return Err(ApiError::invalid(format!("{name}: {missing}")));
+        }
+        Ok(Self { text, query, answer, units })
+    }
+
+    fn total(&self) -> i64 {
+        self.answer.tree.total()
+    }
+
+    fn per_unit(&self) -> f64 {
+        if self.units > 0.0 { self.total() as f64 / self.units } else { self.total() as f64 }
+    }
+
+    fn json(&self, noun: &str) -> Value {
+        let mut json = json!({
+            "query": self.text,
+            "total": self.total(),
+            "per_unit": self.per_unit(),
+            "exactness": exactness_json(&self.answer.exactness),
+        });
+        if !noun.is_empty() {
+            json[format!("{noun}s")] = json!(self.units);
+        }
+        json
+    }
+}
+
+fn as_json(left: &Selected, right: &Selected, measure: &Measure, rows: &[FunctionChange], tree: &DiffTree) -> Value {
+    let profile_type = &left.query.profile_type;
+    let mut json = serde_json::to_value(FlamebearerProfile::double(tree, profile_type)).unwrap_or_default();
+    json["baseline"] = left.json(measure.noun);
+    json["comparison"] = right.json(measure.noun);
+    json["per"] = json!(measure.noun);
+    json["unit"] = json!(profile_type.sample_unit);
+    json["functions"] = rows.iter().map(change_json).collect();
+    json
+}
+
+fn change_json(row: &FunctionChange) -> Value {
+    let change = |(before, after): (f64, f64)| {
+        let relative = FunctionChange::relative((before, after));
+        json!({ "before": before, "after": after, "change": after - before, "relative": relative })
+    };
+    let presence = match row.presence {
+        Presence::Both => "both",
+        Presence::New => "new",
+        Presence::Vanished => "vanished",
+    };
+    json!({ "name": row.name, "presence": presence, "self": change(row.own), "total": change(row.total) })
+}
+
+fn per_text(measure: &Measure) -> String {
+    if measure.noun.is_empty() { String::new() } else { format!(", per {}", measure.noun) }
+}
+
+/// What is compared, and how it changed in all.
+fn heading(left: &Selected, right: &Selected, measure: &Measure) -> String {
+    let unit = left.query.profile_type.sample_unit.as_str();
+    let mut text = String::new();
+    for (name, side) in [("baseline", left), ("comparison", right)] {
+        let units = match measure.noun {
+            "" => String::new(),
+            "second" => format!(" in {} of profiles", value_text((side.units * 1e9) as i64, "nanoseconds")),
+            noun => format!(" in {} {noun}s", value_text(side.units as i64, "count")),
+        };
+        let samples = value_text(side.answer.exactness.samples as i64, "count");
+        text.push_str(&format!(
+            "{name:<10}  {}  {}{units}, {samples} samples\n",
+            side.text,
+            value_text(side.total(), unit)
+        ));
+    }
+    let (before, after) = (left.per_unit(), right.per_unit());
+    let relative = FunctionChange::relative((before, after)).map(|change| format!(" ({:+.1}%)", change * 100.0));
+    let label = if measure.noun.is_empty() { "total".to_owned() } else { format!("per {}", measure.noun) };
+    let (before, after) = (rate_text(before, unit), rate_text(after, unit));
+    text.push_str(&format!("{label:<10}  {before} -> {after}{}\n", relative.unwrap_or_default()));
+    text
+}

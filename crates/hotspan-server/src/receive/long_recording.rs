@@ -1,0 +1,82 @@
+//! Recordings that are larger than memory should be: read once to see that all is right, then again to store it.
+
+use std::io::Read;
+use std::sync::Arc;
+
+use hotspan_formats::jfr::{JfrReader, is_recording};
+use hotspan_formats::{DecodeOptions, FileError};
+use hotspan_model::TenantId;
+use tokio::runtime::Handle;
+
+use super::Refusal;
+use super::ingest_rows::{ROOM_FACTOR, RowSink, Stored};
+use super::spool::{Spooled, spool_failed};
+use crate::app::{App, Core};
+
+/// Stores a recording chunk by chunk; an upload of another format is refused as too large.
+///
+/// Memory holds one chunk at a time, and one recording at a time has its turn (R5). Nothing is stored of a
+/// recording that is broken anywhere (R7); one that is cut off by a crash is whole again after a retry, since
+/// each chunk is known by its content.
+pub(super) async fn store_recording(
+    app: &Arc<App>,
+    tenant: TenantId,
+    file: Spooled,
+    options: DecodeOptions,
+) -> Result<Stored, Refusal> {
+    let core = app.core()?.clone();
+    let _turn = app.long_recordings.acquire().await;
+    let app = Arc::clone(app);
+    let handle = Handle::current();
+    let stored = tokio::task::spawn_blocking(move || {
+        let recording = Recording { app: &app, file: &file, options: &options };
+        recording.check_is_one()?;
+        let largest_chunk = recording.check_all()?;
+        recording.store(&core, &tenant, largest_chunk, &handle)
+    });
+    stored.await.map_err(|error| Refusal::Invalid(format!("decoding failed: {error}")))?
+}
+
+struct Recording<'r> {
+    app: &'r App,
+    file: &'r Spooled,
+    options: &'r DecodeOptions,
+}
+
+impl Recording<'_> {
+    fn input(&self) -> Result<Box<dyn Read + Send>, Refusal> {
+        self.file.reader().map_err(|error| spool_failed(&self.app.settings.store, error))
+    }
+
+    fn check_is_one(&self) -> Result<(), Refusal> {
+        let mut head = Vec::new();
+        let read = self.input()?.take(64 << 10).read_to_end(&mut head);
+        read.map_err(|error| spool_failed(&self.app.settings.store, error))?;
+        let limit = self.app.settings.limits.max_bytes;
+        if is_recording(&head) { Ok(()) } else { Err(Refusal::TooLarge { limit }) }
+    }
+
+    /// Reads everything, and says how large the largest chunk is.
+    fn check_all(&self) -> Result<usize, Refusal> {
+        let most = self.app.settings.max_upload_bytes;
+        let mut reader = JfrReader::new(self.input()?, None, self.options.clone())?;
+        while reader.next_chunk()?.is_some() {
+            if reader.position() as u64 > most {
+                return Err(FileError::too_large("jfr", reader.position(), "decompressed bytes", most).into());
+            }
+        }
+        Ok(reader.largest_chunk())
+    }
+
+    fn store(&self, core: &Core, tenant: &TenantId, largest: usize, handle: &Handle) -> Result<Stored, Refusal> {
+        let mut all = Stored::default();
+        let mut reader = JfrReader::new(self.input()?, None, self.options.clone())?;
+        loop {
+            let reservation = handle.block_on(core.ingest.reserve(largest.saturating_mul(ROOM_FACTOR)))?;
+            let Some(set) = reader.next_chunk()? else { return Ok(all) };
+            let mut sink = RowSink::new(&core.ingest, tenant);
+            sink.push(set);
+            all.add(handle.block_on(sink.commit(self.app, reservation))?);
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! A `[[scrape]]` of the configuration: which services are asked for their profiles, how often, for which.
+
+use std::time::Duration;
+
+use hotspan_model::{Labels, TenantId};
+
+/// Targets of one service that are asked for their profiles.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScrapeJob {
+    /// The service that the targets run.
+    pub service: String,
+    /// Their addresses: `host:port`, or with `http://` or `https://` in front.
+    pub targets: Vec<String>,
+    /// What they are asked for.
+    pub profiles: Vec<ProfileKind>,
+    /// Time between two scrapes.
+    pub interval: Duration,
+    /// Each scrape waits a random time up to this, so that targets are not asked all at once.
+    pub jitter: Duration,
+    /// Longest time for an answer, beyond the seconds that a CPU profile takes.
+    pub timeout: Duration,
+    /// Where profiles are, before their name.
+    pub path: String,
+    /// Whether values that count since the start of a process are stored as what was added between two scrapes.
+    pub delta: bool,
+    /// Labels besides `service_name` and `instance`.
+    pub labels: Labels,
+    /// The tenant that owns the profiles.
+    pub tenant: TenantId,
+}
+
+impl Default for ScrapeJob {
+    fn default() -> Self {
+        use ProfileKind::{Block, Cpu, Goroutine, Heap, Mutex};
+        Self {
+            service: String::new(),
+            targets: Vec::new(),
+            profiles: vec![Cpu, Heap, Goroutine, Mutex, Block],
+            interval: Duration::from_secs(15),
+            jitter: Duration::from_secs(1),
+            timeout: Duration::from_secs(10),
+            path: "/debug/pprof".to_owned(),
+            delta: true,
+            labels: Labels::default(),
+            tenant: TenantId::anonymous(),
+        }
+    }
+}
+
+/// What `net/http/pprof` offers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ProfileKind {
+    /// Time on the CPU.
+    Cpu,
+    /// Memory in use, and allocated since the start.
+    Heap,
+    /// Memory allocated since the start.
+    Allocs,
+    /// Goroutines at this moment.
+    Goroutine,
+    /// Waiting for mutexes, charged to who held them.
+    Mutex,
+    /// Waiting for channels, mutexes and the like, charged to who waited.
+    Block,
+    /// What made threads.
+    ThreadCreate,
+}
+
+impl ProfileKind {
+    /// All of them.
+    pub const ALL: [Self; 7] =
+        [Self::Cpu, Self::Heap, Self::Allocs, Self::Goroutine, Self::Mutex, Self::Block, Self::ThreadCreate];
+
+    /// Its name in the configuration, and in the answer of `/api/v1/targets`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Cpu => "cpu",
+            other => other.path(),
+        }
+    }
+
+    /// The last part of its address.
+    pub(super) fn path(self) -> &'static str {
+        match self {
+            Self::Cpu => "profile",
+            Self::Heap => "heap",
+            Self::Allocs => "allocs",
+            Self::Goroutine => "goroutine",
+            Self::Mutex => "mutex",
+            Self::Block => "block",
+            Self::ThreadCreate => "threadcreate",
+        }
+    }
+
+    /// The name of its profile types: mutex and block profiles do not tell themselves apart.
+    pub(super) fn profile_name(self) -> &'static str {
+        match self {
+            Self::Cpu => "process_cpu",
+            Self::Heap | Self::Allocs => "memory",
+            other => other.path(),
+        }
+    }
+
+    /// Whether values of this sample type count since the start of the process.
+    pub(super) fn is_cumulative(self, sample_type: &str) -> bool {
+        match self {
+            Self::Heap | Self::Allocs => sample_type.starts_with("alloc"),
+            Self::Mutex | Self::Block => true,
+            Self::Cpu | Self::Goroutine | Self::ThreadCreate => false,
+        }
+    }
+
+    /// Whether this sample type is to be stored, where these kinds are scraped together: heap and allocs hold the
+    /// same allocations.
+    pub(super) fn keeps(self, sample_type: &str, together: &[Self]) -> bool {
+        match self {
+            Self::Allocs => self.is_cumulative(sample_type),
+            Self::Heap => !(self.is_cumulative(sample_type) && together.contains(&Self::Allocs)),
+            _ => true,
+        }
+    }
+
+    /// The kind of this name; `profile` is what Go calls the CPU profile.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name || kind.path() == name)
+    }
+}

@@ -1,0 +1,223 @@
+//! Pulling: services that offer their profiles over HTTP, as Go's `net/http/pprof` does, are asked in turn.
+//!
+//! ```text
+//! [[scrape]] -> one task a target and profile -> fetch -> decode -> delta -> the lake, as if it had been pushed
+//!                                             -> status of the target
+//! ```
+
+mod delta;
+mod job;
+mod status;
+
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use delta::LastValues;
+use hotspan_formats::{DecodeOptions, expanded, into_owned, pprof};
+use hotspan_lake::catalog::now_nanos;
+use hotspan_model::labels::SERVICE_NAME;
+use hotspan_model::{Profile, ProfileSet};
+pub use job::{ProfileKind, ScrapeJob};
+pub(crate) use status::ScrapeStatus;
+use status::TargetStatus;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use crate::app::App;
+use crate::receive::store_scraped;
+
+/// Starts to ask every target of the configuration, until `stop`.
+pub(crate) fn start(app: &Arc<App>, stop: &CancellationToken) -> anyhow::Result<JoinSet<()>> {
+    let mut tasks = JoinSet::new();
+    if app.settings.scrape.is_empty() {
+        return Ok(tasks);
+    }
+    let agent = concat!("hotspan/", env!("CARGO_PKG_VERSION"));
+    let client = reqwest::Client::builder().user_agent(agent).build()?;
+    for job in &app.settings.scrape {
+        for target in &job.targets {
+            for kind in &job.profiles {
+                let url = address(job, target, *kind);
+                let status = app.scrape.add(job, target, *kind, &url);
+                let scraper = Scraper {
+                    app: Arc::clone(app),
+                    client: client.clone(),
+                    job: job.clone(),
+                    target: target.clone(),
+                    kind: *kind,
+                    url,
+                    status,
+                };
+                tasks.spawn(scraper.run(stop.clone()));
+            }
+        }
+        info!(service = job.service, targets = job.targets.len(), profiles = job.profiles.len(), "scraping");
+    }
+    Ok(tasks)
+}
+
+/// How long a CPU profile runs: nearly all of the time between two of them.
+fn cpu_seconds(job: &ScrapeJob) -> u64 {
+    job.interval.as_secs().saturating_sub(1).max(1)
+}
+
+fn address(job: &ScrapeJob, target: &str, kind: ProfileKind) -> String {
+    let base = if target.contains("://") { target.to_owned() } else { format!("http://{target}") };
+    let path = job.path.trim_matches('/');
+    let mut url = format!("{}/{path}/{}", base.trim_end_matches('/'), kind.path());
+    if kind == ProfileKind::Cpu {
+        url.push_str(&format!("?seconds={}", cpu_seconds(job)));
+    }
+    url
+}
+
+/// One profile of one target.
+struct Scraper {
+    app: Arc<App>,
+    client: reqwest::Client,
+    job: ScrapeJob,
+    target: String,
+    kind: ProfileKind,
+    url: String,
+    status: Arc<TargetStatus>,
+}
+
+impl Scraper {
+    async fn run(self, stop: CancellationToken) {
+        let mut last = LastValues::default();
+        // Targets begin at random moments of the interval, so that they are spread over it for good.
+        let mut wait = random_below(self.job.interval);
+        let mut was_down = false;
+        loop {
+            tokio::select! {
+                () = tokio::time::sleep(wait) => {}
+                () = stop.cancelled() => return,
+            }
+            let started = Instant::now();
+            let outcome = tokio::select! {
+                outcome = self.scrape(&mut last) => outcome,
+                () = stop.cancelled() => return,
+            };
+            match (&outcome, was_down) {
+                // Once when it begins, not at every scrape: the status has the rest.
+                (Err(error), false) => warn!(address = self.target, profile = self.kind.name(), error, "scrape failed"),
+                (Ok(_), true) => info!(address = self.target, profile = self.kind.name(), "scrape works again"),
+                _ => {}
+            }
+            was_down = outcome.is_err();
+            self.status.note(now_nanos(), started.elapsed(), &outcome);
+            wait = self.job.interval.saturating_sub(started.elapsed()) + random_below(self.job.jitter);
+        }
+    }
+
+    /// Fetches and stores once; says how many samples there were, or what went wrong.
+    async fn scrape(&self, last: &mut LastValues) -> Result<usize, String> {
+        let body = self.fetch().await?;
+        let decoded = {
+            let (options, kind) = (self.options(), self.kind);
+            let wire_bytes = body.len();
+            let decode = move || -> Result<ProfileSet<'static>, String> {
+                let plain = expanded(&body, &options.limits).map_err(|error| error.to_string())?;
+                let set = pprof::decode(&plain, &options)
+                    .map_err(|error| format!("the answer is no {} profile in pprof: {error}", kind.name()))?;
+                Ok(into_owned(set))
+            };
+            let set = tokio::task::spawn_blocking(decode).await.map_err(|error| error.to_string())??;
+            (set, wire_bytes)
+        };
+        let (mut set, wire_bytes) = decoded;
+        let mut profiles: Vec<Profile<'_>> = std::mem::take(&mut set.profiles);
+        profiles.retain(|profile| self.kind.keeps(&profile.profile_type.sample_type, &self.job.profiles));
+        profiles.retain_mut(|profile| {
+            let cumulative = self.job.delta && self.kind.is_cumulative(&profile.profile_type.sample_type);
+            !cumulative || last.subtract(&set, profile)
+        });
+        set.profiles = profiles;
+        let stored = store_scraped(&self.app, self.job.tenant.clone(), set, wire_bytes).await;
+        stored.map_err(|refusal| refusal.to_string())
+    }
+
+    async fn fetch(&self) -> Result<Vec<u8>, String> {
+        let profiling = if self.kind == ProfileKind::Cpu { cpu_seconds(&self.job) } else { 0 };
+        let timeout = self.job.timeout + Duration::from_secs(profiling);
+        let request = self.client.get(&self.url).timeout(timeout);
+        let mut answer = request.send().await.map_err(|error| innermost(&error))?;
+        let most = self.app.settings.limits.max_bytes;
+        let mut body = Vec::new();
+        while let Some(chunk) = answer.chunk().await.map_err(|error| innermost(&error))? {
+            if body.len() + chunk.len() > most {
+                return Err(format!("the answer has more than {most} bytes"));
+            }
+            body.extend_from_slice(&chunk);
+        }
+        let status = answer.status();
+        if !status.is_success() {
+            let said: String = String::from_utf8_lossy(&body).trim().chars().take(200).collect();
+            return Err(format!("the target answers {status}: {said}"));
+        }
+        Ok(body)
+    }
+
+    fn options(&self) -> DecodeOptions {
+        let now = now_nanos();
+        let mut labels = self.job.labels.clone();
+        labels.set_default("instance", self.target.as_str());
+        labels.set(SERVICE_NAME, self.job.service.as_str());
+        DecodeOptions {
+            labels,
+            name: Some(self.kind.profile_name().to_owned()),
+            from: now,
+            until: now,
+            limits: self.app.settings.limits.clone(),
+            ..DecodeOptions::default()
+        }
+    }
+}
+
+/// What an error rests on: libraries wrap "connection refused" several times.
+fn innermost(error: &reqwest::Error) -> String {
+    if error.is_timeout() {
+        return "no answer in time".to_owned();
+    }
+    let mut reason: &dyn std::error::Error = error;
+    while let Some(source) = reason.source() {
+        reason = source;
+    }
+    reason.to_string()
+}
+
+fn random_below(most: Duration) -> Duration {
+    let share = RandomState::new().hash_one(0u8) as f64 / u64::MAX as f64;
+    most.mul_f64(share)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Scenario: targets as people write them. Guarantee: the address that Go serves each profile at.
+    #[test]
+    fn addresses() {
+        let job = ScrapeJob { interval: Duration::from_secs(10), ..ScrapeJob::default() };
+        assert_eq!(address(&job, "a:6060", ProfileKind::Cpu), "http://a:6060/debug/pprof/profile?seconds=9");
+        assert_eq!(address(&job, "https://a/x/", ProfileKind::Heap), "https://a/x/debug/pprof/heap");
+        let prefixed = ScrapeJob { path: "admin/pprof/".to_owned(), ..job };
+        assert_eq!(address(&prefixed, "a", ProfileKind::ThreadCreate), "http://a/admin/pprof/threadcreate");
+        assert!((0..100).all(|_| random_below(Duration::from_secs(1)) <= Duration::from_secs(1)));
+    }
+
+    /// Scenario: heap and allocs scraped together and alone. Guarantee: each allocation is stored once.
+    #[test]
+    fn allocations_come_from_one_profile() {
+        use ProfileKind::{Allocs, Heap};
+        let stored = |together: &[ProfileKind], sample_type: &str| {
+            together.iter().filter(|kind| kind.keeps(sample_type, together)).count()
+        };
+        for together in [&[Heap][..], &[Allocs], &[Heap, Allocs]] {
+            assert_eq!(stored(together, "alloc_space"), 1, "{together:?}");
+            assert_eq!(stored(together, "inuse_space"), usize::from(together.contains(&Heap)), "{together:?}");
+        }
+    }
+}

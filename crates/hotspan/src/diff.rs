@@ -1,0 +1,112 @@
+//! `hotspan diff`: what changed between two versions, regions or times, function by function.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use crate::client::{Client, ServerArguments};
+use crate::screen::{Screen, TimeArguments, write_answer};
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  hotspan diff --baseline 'my-service{commit=abc123}' --comparison 'my-service{commit=def456}' --time-range 1h
+  hotspan diff --baseline my-service.alloc_space --comparison my-service.alloc_space \\
+      --baseline-from now-2h --baseline-until now-1h --last 1h
+  hotspan diff --baseline 'a{v=1}' --comparison 'a{v=2}' --per request -o change.svg --layout comparison")]
+pub(crate) struct DiffArguments {
+    /// What to compare with, as a query; see `hotspan flame --help`
+    #[arg(long, value_name = "QUERY")]
+    baseline: String,
+    /// What is compared
+    #[arg(long, value_name = "QUERY")]
+    comparison: String,
+    #[command(flatten)]
+    time: TimeArguments,
+    /// Start of the baseline, where it is another time
+    #[arg(long, value_name = "TIME")]
+    baseline_from: Option<String>,
+    /// End of the baseline
+    #[arg(long, value_name = "TIME")]
+    baseline_until: Option<String>,
+    /// What values are divided by, so that both sides compare
+    #[arg(long, value_name = "UNIT", default_value = "second")]
+    per: Per,
+    /// The form of the answer; the default is text
+    #[arg(long, value_name = "FORMAT")]
+    format: Option<DiffFormat>,
+    /// Whose values decide how wide the bars of a picture are
+    #[arg(long, value_name = "SIDE", default_value = "both")]
+    layout: Layout,
+    /// Write to this file instead of standard output; its ending names the form if --format does not
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// How many functions to list
+    #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 30)]
+    limit: usize,
+    #[command(flatten)]
+    server: ServerArguments,
+}
+
+/// What values are divided by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Per {
+    /// Seconds that the profiles cover
+    Second,
+    /// Requests that the service answered, from its spans
+    Request,
+    /// Nothing
+    None,
+}
+
+/// Forms of a comparison.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum DiffFormat {
+    /// A table
+    Text,
+    /// A differential flame graph
+    Svg,
+    /// Functions and flame graph
+    Json,
+}
+
+/// Whose values decide how wide bars are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Layout {
+    /// The baseline: shows what vanished
+    Baseline,
+    /// The comparison: shows what is new
+    Comparison,
+    /// Both: shows everything
+    Both,
+}
+
+/// The name that clap and the server know a value by.
+fn name_of(value: impl ValueEnum) -> String {
+    value.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
+}
+
+/// Compares two selections.
+pub(crate) fn run(arguments: &DiffArguments) -> anyhow::Result<()> {
+    let ending = arguments.output.as_deref().and_then(|path| path.extension()?.to_str());
+    let from_file = match ending {
+        Some("svg") => Some(DiffFormat::Svg),
+        Some("json") => Some(DiffFormat::Json),
+        _ => None,
+    };
+    let format = arguments.format.or(from_file).unwrap_or(DiffFormat::Text);
+    let screen = Screen::of(arguments.output.as_deref());
+    let mut question = arguments.time.parameters();
+    question.extend([
+        ("baseline", arguments.baseline.clone()),
+        ("comparison", arguments.comparison.clone()),
+        ("per", name_of(arguments.per)),
+        ("layout", name_of(arguments.layout)),
+        ("format", name_of(format)),
+        ("limit", arguments.limit.to_string()),
+    ]);
+    let times = [("baseline_from", &arguments.baseline_from), ("baseline_until", &arguments.baseline_until)];
+    question.extend(times.into_iter().filter_map(|(name, time)| Some((name, time.clone()?))));
+    question.extend(screen.parameters());
+    let answer = Client::new(&arguments.server).ask("/api/v1/diff", &question)?;
+    write_answer(&answer.body, arguments.output.as_deref(), false)
+}

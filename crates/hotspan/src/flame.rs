@@ -1,0 +1,147 @@
+//! `hotspan flame` and `hotspan top`: where the time, memory or waiting of a service goes, in a terminal or a file.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use crate::client::{Client, ServerArguments};
+use crate::screen::{Screen, TimeArguments, write_answer};
+
+#[derive(Debug, Args)]
+#[command(after_help = "Queries name a service and a profile type, or a type alone, and labels:
+  order-service.cpu
+  'order-service.wall{region=\"eu\", version=~\"1\\..*\"}'
+  'order-service.cpu{span_id=\"00f067aa0ba902b7\"}'
+  'process_cpu:cpu:nanoseconds:cpu:nanoseconds{service_name=\"order-service\"}'
+
+Types: cpu, wall, off_cpu, alloc_objects, alloc_space, inuse_objects, inuse_space, goroutine, mutex, block, lock")]
+pub(crate) struct FlameArguments {
+    /// What to draw
+    #[arg(value_name = "QUERY")]
+    query: String,
+    #[command(flatten)]
+    time: TimeArguments,
+    /// The form of the answer; the default is text
+    #[arg(long, value_name = "FORMAT")]
+    format: Option<FlameFormat>,
+    /// Write to this file instead of standard output; its ending names the form if --format does not
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Leave out functions below this share of the whole, in percent
+    #[arg(long, value_name = "PERCENT", default_value_t = 0.5)]
+    min_percent: f64,
+    /// Lines to draw at most
+    #[arg(long, value_name = "LINES", default_value_t = 200)]
+    lines: usize,
+    #[command(flatten)]
+    server: ServerArguments,
+}
+
+/// Forms of a flame graph.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum FlameFormat {
+    /// Indented functions with bars and percentages
+    Text,
+    /// A picture that can be clicked and searched
+    Svg,
+    /// A page for a browser
+    Html,
+    /// For `go tool pprof` and other tools
+    Pprof,
+    /// Stacks joined by semicolons with their values
+    Collapsed,
+    /// For speedscope
+    Speedscope,
+    /// Flamebearer JSON
+    Json,
+}
+
+impl FlameFormat {
+    /// The form that a file's ending stands for.
+    fn of_file(path: &std::path::Path) -> Option<Self> {
+        let name = path.file_name()?.to_str()?.to_ascii_lowercase();
+        let ends = |endings: &[&str]| endings.iter().any(|ending| name.ends_with(ending));
+        Some(match () {
+            () if ends(&[".svg"]) => Self::Svg,
+            () if ends(&[".html", ".htm"]) => Self::Html,
+            () if ends(&[".pb.gz", ".pprof", ".prof", ".pb"]) => Self::Pprof,
+            () if ends(&[".speedscope.json", ".speedscope"]) => Self::Speedscope,
+            () if ends(&[".json"]) => Self::Json,
+            () if ends(&[".collapsed", ".folded"]) => Self::Collapsed,
+            () if ends(&[".txt"]) => Self::Text,
+            () => return None,
+        })
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Svg => "svg",
+            Self::Html => "html",
+            Self::Pprof => "pprof",
+            Self::Collapsed => "collapsed",
+            Self::Speedscope => "speedscope",
+            Self::Json => "json",
+        }
+    }
+}
+
+/// Draws a flame graph.
+pub(crate) fn run(arguments: &FlameArguments) -> anyhow::Result<()> {
+    let from_file = arguments.output.as_deref().and_then(FlameFormat::of_file);
+    let format = arguments.format.or(from_file).unwrap_or(FlameFormat::Text);
+    let screen = Screen::of(arguments.output.as_deref());
+    let mut question = arguments.time.parameters();
+    question.extend([
+        ("query", arguments.query.clone()),
+        ("format", format.name().to_owned()),
+        ("min_percent", arguments.min_percent.to_string()),
+        ("lines", arguments.lines.to_string()),
+    ]);
+    question.extend(screen.parameters());
+    let answer = Client::new(&arguments.server).ask("/api/v1/query", &question)?;
+    write_answer(&answer.body, arguments.output.as_deref(), format == FlameFormat::Pprof)
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TopArguments {
+    /// What to look at; see `hotspan flame --help`
+    #[arg(value_name = "QUERY")]
+    query: String,
+    /// How many functions to list
+    #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 20)]
+    limit: usize,
+    #[command(flatten)]
+    time: TimeArguments,
+    /// Print JSON instead of a table
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    server: ServerArguments,
+}
+
+/// Lists the functions with the largest self values.
+pub(crate) fn run_top(arguments: &TopArguments) -> anyhow::Result<()> {
+    let mut question = arguments.time.parameters();
+    question.push(("query", format!("topk({}, {})", arguments.limit.max(1), arguments.query)));
+    question.push(("format", if arguments.json { "json" } else { "text" }.to_owned()));
+    let answer = Client::new(&arguments.server).ask("/api/v1/query", &question)?;
+    write_answer(&answer.body, None, false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Scenario: files with the endings that people give them. Guarantee: each names its form; others name none.
+    #[test]
+    fn endings_name_forms() {
+        let of = |name: &str| FlameFormat::of_file(std::path::Path::new(name));
+        assert_eq!((of("a/cpu.pb.gz"), of("x.SVG")), (Some(FlameFormat::Pprof), Some(FlameFormat::Svg)));
+        assert_eq!((of("x.speedscope.json"), of("x.json")), (Some(FlameFormat::Speedscope), Some(FlameFormat::Json)));
+        assert_eq!(of("x.out"), None);
+        for format in FlameFormat::value_variants() {
+            assert_eq!(format.to_possible_value().unwrap().get_name(), format.name());
+        }
+    }
+}

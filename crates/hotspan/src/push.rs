@@ -1,0 +1,192 @@
+//! `hotspan push`: profiles that a profiler left in files, sent to a server.
+
+use std::fs::File;
+use std::io::{self, IsTerminal, Read, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use clap::Args;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::client::{Client, ServerArguments};
+
+#[derive(Debug, Args)]
+#[command(after_help = "Formats, told by content, plain or compressed with gzip or zstd:
+  pprof, JFR (async-profiler, JDK), V8 .cpuprofile and .heapprofile, speedscope, collapsed stacks, perf script,
+  OTLP profiles (protobuf or JSON)
+
+Examples:
+  hotspan push cpu.pb.gz --service order-service --label version=1.4
+  hotspan push 4bf92f3577b34da6a3ce929d0e0e4736.jfr --service order-service \\
+      --trace-id 4bf92f3577b34da6a3ce929d0e0e4736 --span-id 00f067aa0ba902b7
+  perf script | hotspan push - --service order-service")]
+pub(crate) struct PushArguments {
+    /// Files to send; - is standard input
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+    /// The service that was profiled; files of OTLP may name theirs themselves
+    #[arg(long, value_name = "NAME")]
+    service: Option<String>,
+    /// A label of the profiles; may be given several times
+    #[arg(long = "label", value_name = "NAME=VALUE")]
+    labels: Vec<String>,
+    /// The trace that the whole file belongs to; samples that name their own keep it
+    #[arg(long, value_name = "ID")]
+    trace_id: Option<String>,
+    /// The span that the whole file belongs to
+    #[arg(long, value_name = "ID")]
+    span_id: Option<String>,
+    /// When the profile started, for files that do not say; like 2026-01-31T10:00:00Z, 1700000000 or now-1h
+    #[arg(long, value_name = "TIME")]
+    from: Option<String>,
+    /// When the profile ended
+    #[arg(long, value_name = "TIME")]
+    until: Option<String>,
+    /// What the values are, for files that do not say (collapsed stacks): cpu, wall, alloc_space, … [default: cpu
+    /// if --sample-rate is given, plain samples otherwise]
+    #[arg(long = "type", value_name = "TYPE")]
+    kind: Option<String>,
+    /// Samples a second, for files that count samples and do not say how often they were taken
+    #[arg(long, value_name = "HERTZ")]
+    sample_rate: Option<u32>,
+    #[command(flatten)]
+    server: ServerArguments,
+}
+
+/// Sends every file; those that are refused are named, and the others stored all the same.
+pub(crate) fn run(arguments: &PushArguments) -> anyhow::Result<()> {
+    let client = Client::new(&arguments.server);
+    let facts = facts(arguments);
+    let query: Vec<(&str, &str)> = facts.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let mut refused = 0;
+    for file in &arguments.files {
+        match push(&client, &query, file) {
+            Ok(line) => say(&format!("{}: {line}", file.display())),
+            Err(error) => {
+                refused += 1;
+                say_beside(&format!("{}: {error:#}", file.display()));
+            }
+        }
+    }
+    match (refused, arguments.files.len()) {
+        (0, _) => Ok(()),
+        (_, 1) => bail!("nothing is stored"),
+        (refused, count) => bail!("{refused} of {count} files are not stored"),
+    }
+}
+
+/// What the command line says about the files, as the server wants to be told.
+fn facts(arguments: &PushArguments) -> Vec<(&'static str, String)> {
+    let PushArguments { service, trace_id, span_id, from, until, kind, sample_rate, .. } = arguments;
+    let rate = sample_rate.map(|rate| rate.to_string());
+    let known = [("service", service), ("trace_id", trace_id), ("span_id", span_id), ("from", from), ("until", until)];
+    let known = known.into_iter().chain([("type", kind), ("sample_rate", &rate)]);
+    let known = known.filter_map(|(name, value)| Some((name, value.clone()?)));
+    known.chain(arguments.labels.iter().map(|label| ("label", label.clone()))).collect()
+}
+
+fn push(client: &Client, query: &[(&str, &str)], path: &Path) -> anyhow::Result<String> {
+    let (input, length): (Box<dyn Read>, Option<u64>) = if path == Path::new("-") {
+        (Box::new(io::stdin().lock()), None)
+    } else {
+        let file = File::open(path).context("cannot be opened")?;
+        let facts = file.metadata().context("cannot be read")?;
+        // A pipe has no length to be told beforehand.
+        (Box::new(file), facts.is_file().then_some(facts.len()))
+    };
+    let bar = progress_bar(&path.display().to_string(), length.unwrap_or(0));
+    let watched = Watched { input, bar: bar.clone(), length };
+    let answer = client.post_stream("/api/v1/profiles", query, watched, length);
+    bar.finish_and_clear();
+    let answer = answer?.json()?;
+    let count = |name: &str| answer[name].as_u64().unwrap_or(0);
+    let again = match count("duplicates") {
+        0 => String::new(),
+        duplicates => format!(", of which {} had come before", counted(duplicates, "profile")),
+    };
+    let types = answer["profile_types"].as_array().into_iter().flatten().filter_map(|id| short_name(id.as_str()?));
+    let types = types.collect::<Vec<_>>().join(", ");
+    let (profiles, samples) = (counted(count("profiles"), "profile"), counted(count("samples"), "sample"));
+    Ok(format!("{profiles} with {samples} stored{again} ({types})"))
+}
+
+/// A reader that moves a bar.
+struct Watched {
+    input: Box<dyn Read>,
+    bar: ProgressBar,
+    length: Option<u64>,
+}
+
+impl Read for Watched {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let count = self.input.read(into)?;
+        self.bar.inc(count as u64);
+        if self.length.is_some_and(|length| self.bar.position() >= length) {
+            self.bar.set_message("sent; the server reads it");
+        }
+        Ok(count)
+    }
+}
+
+/// The two parts of a profile type that people know it by.
+fn short_name(id: &str) -> Option<String> {
+    let mut parts = id.split(':');
+    Some(format!("{}:{}", parts.next()?, parts.next()?))
+}
+
+fn counted(count: u64, noun: &str) -> String {
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+}
+
+/// Smaller files are gone before a bar could be read.
+const LARGE_FILE: u64 = 4 << 20;
+
+/// A bar for a large file, drawn where a person looks.
+fn progress_bar(name: &str, length: u64) -> ProgressBar {
+    if length < LARGE_FILE || !io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    drawn_bar(name, length, ProgressDrawTarget::stderr())
+}
+
+fn drawn_bar(name: &str, length: u64, target: ProgressDrawTarget) -> ProgressBar {
+    let template = "{prefix} {wide_bar} {bytes} of {total_bytes}, {binary_bytes_per_sec}, {eta} left {msg}";
+    let bar = ProgressBar::with_draw_target(Some(length), target).with_prefix(name.to_owned());
+    match ProgressStyle::with_template(template) {
+        Ok(style) => bar.with_style(style),
+        // A test draws it.
+        Err(_) => bar,
+    }
+}
+
+#[expect(clippy::print_stdout, reason = "this is the command's output")]
+fn say(line: &str) {
+    // Lines of files that are done stay in order with what goes to the other stream.
+    let _ = io::stderr().flush();
+    println!("{line}");
+}
+
+#[expect(clippy::print_stderr, reason = "this is how the command complains about one of its files")]
+fn say_beside(line: &str) {
+    eprintln!("hotspan: {line}");
+}
+
+#[cfg(test)]
+mod tests {
+    use indicatif::InMemoryTerm;
+
+    use super::*;
+
+    /// Scenario: half of a large file is sent. Guarantee: the bar shows the file, how much of how much, and a bar.
+    #[test]
+    fn the_bar_tells_how_far() {
+        let terminal = InMemoryTerm::new(5, 100);
+        let bar = drawn_bar("big.jfr", 8 << 20, ProgressDrawTarget::term_like(Box::new(terminal.clone())));
+        bar.set_position(4 << 20);
+        bar.tick();
+        let shown = terminal.contents();
+        assert!(shown.starts_with("big.jfr ") && shown.contains("4.00 MiB of 8.00 MiB"), "{shown}");
+        assert!(shown.contains("██"), "{shown}");
+        assert!(progress_bar("small", 100).is_hidden());
+    }
+}

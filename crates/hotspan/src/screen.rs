@@ -1,0 +1,74 @@
+//! Where an answer goes: a terminal of some width, a pipe or a file; and which time it is about.
+
+use std::io::{self, IsTerminal, Write};
+use std::path::Path;
+
+use anyhow::{Context, bail};
+use clap::Args;
+
+/// The time that a question is about.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct TimeArguments {
+    /// Look at the time up to now, such as 15m, 1h or 2d [default: 1h, or all time for a span or trace]
+    #[arg(long, alias = "time-range", value_name = "LENGTH", conflicts_with = "from")]
+    last: Option<String>,
+    /// Start, such as 2026-01-31T10:00:00Z, 20260131, 1700000000 or now-2h
+    #[arg(long, value_name = "TIME")]
+    from: Option<String>,
+    /// End; the default is now
+    #[arg(long, value_name = "TIME")]
+    until: Option<String>,
+}
+
+impl TimeArguments {
+    /// As a server wants to be told. What is not said is left to it.
+    pub(crate) fn parameters(&self) -> Vec<(&'static str, String)> {
+        let from = self.last.as_ref().map(|length| format!("now-{length}")).or_else(|| self.from.clone());
+        [("from", from), ("until", self.until.clone())]
+            .into_iter()
+            .filter_map(|(name, time)| Some((name, time?)))
+            .collect()
+    }
+}
+
+/// What text is drawn for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Screen {
+    width: Option<usize>,
+    colour: bool,
+}
+
+impl Screen {
+    /// The terminal, if an answer goes there.
+    pub(crate) fn of(output: Option<&Path>) -> Self {
+        if output.is_some() || !io::stdout().is_terminal() {
+            return Self { width: None, colour: false };
+        }
+        let (_, columns) = console::Term::stdout().size();
+        // https://no-color.org
+        let colour = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        Self { width: Some(usize::from(columns)), colour }
+    }
+
+    /// As a server wants to be told.
+    pub(crate) fn parameters(self) -> Vec<(&'static str, String)> {
+        let width = self.width.map(|width| ("width", width.to_string()));
+        width.into_iter().chain(self.colour.then(|| ("colour", "true".to_owned()))).collect()
+    }
+}
+
+/// Writes an answer where it is wanted. Bytes that are no text do not go to a terminal.
+pub(crate) fn write_answer(body: &[u8], output: Option<&Path>, binary: bool) -> anyhow::Result<()> {
+    if let Some(path) = output {
+        return std::fs::write(path, body).with_context(|| format!("cannot write {}", path.display()));
+    }
+    let mut stdout = io::stdout().lock();
+    if binary && stdout.is_terminal() {
+        bail!("this is no text for a terminal; name a file with -o FILE");
+    }
+    match stdout.write_all(body).and_then(|()| stdout.flush()) {
+        // The reader, a pager perhaps, has seen enough.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => written.context("cannot write the answer"),
+    }
+}

@@ -1,0 +1,185 @@
+//! `hotspan flame`, `top` and `diff` as a person uses them, against a real server.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod support;
+
+use std::process::{Command, Output};
+
+use opentelemetry_proto::tonic::trace::v1::Span;
+use prost::Message;
+use serde_json::{Value, json};
+use support::{Server, now_nanos, request, text_attribute, trace_request};
+
+fn start() -> (tempfile::TempDir, Server) {
+    let store = tempfile::tempdir().unwrap();
+    let server = Server::start(store.path());
+    server.wait_ready();
+    (store, server)
+}
+
+fn hotspan(server: &Server, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hotspan"));
+    command.args(arguments).args(["--server", &server.http]).output().unwrap()
+}
+
+fn printed(server: &Server, arguments: &[&str]) -> String {
+    let output = hotspan(server, arguments);
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Stacks of nanoseconds that took `seconds` to collect and ended a minute ago.
+fn ingest(server: &Server, name: &str, seconds: u64, stacks: &str) {
+    let until = now_nanos() / 1_000_000_000 - 60;
+    let name = name.replace('{', "%7B").replace('}', "%7D");
+    let path = format!("/ingest?name={name}&from={}&until={until}&sampleRate=1000000000", until - seconds);
+    let answer = server.post(&path, "text/plain", stacks.as_bytes()).unwrap();
+    assert_eq!(answer.status, 200, "{}", answer.text());
+}
+
+/// Scenario: a service with one hot path, drawn in the terminal and written in every form.
+/// Guarantee: heaviest first with bars, percentages and the hot path marked; each file holds the same sums.
+#[test]
+fn flame_in_every_form() {
+    let (store, server) = start();
+    ingest(
+        &server,
+        "order-service.cpu{region=eu}",
+        10,
+        "main;serve;parse 900000\nmain;serve;write 80000\nmain;idle 20000",
+    );
+    let text = printed(&server, &["flame", r#"order-service.cpu{region="eu"}"#, "--last", "1h"]);
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines[0], "total 1.00 ms");
+    assert!(lines[1].starts_with("> 100.00%") && lines[1].ends_with(" main") && lines[1].contains('█'), "{text}");
+    assert!(lines[3].starts_with("*  90.00%") && lines[3].trim_end().ends_with("parse"), "{text}");
+    assert!(!text.contains('\u{1b}'), "a pipe gets no colours");
+    assert_eq!(printed(&server, &["flame", "order-service", "--min-percent", "50"]).lines().count(), 5);
+
+    let file = |name: &str| store.path().join(name).to_str().unwrap().to_owned();
+    for (name, mark) in [
+        ("flame.svg", "<svg"),
+        ("flame.html", "<!doctype html>"),
+        ("flame.collapsed", "main;serve;parse 900000"),
+        ("flame.speedscope.json", "speedscope"),
+        ("flame.json", "\"numTicks\":1000000"),
+    ] {
+        assert_eq!(printed(&server, &["flame", "order-service.cpu", "-o", &file(name)]), "");
+        let content = std::fs::read_to_string(file(name)).unwrap();
+        assert!(content.contains(mark) && content.contains("parse"), "{name}: {content}");
+    }
+    printed(&server, &["flame", "order-service.cpu", "--format", "pprof", "-o", &file("flame.out")]);
+    printed(&server, &["push", &file("flame.out"), "--service", "again"]);
+    let again = printed(&server, &["top", "again.cpu", "-n", "2", "--last", "2h"]);
+    assert!(again.contains(" 90.00%") && again.contains("parse") && again.contains("… 3 more functions"), "{again}");
+    let top: Value = serde_json::from_str(&printed(&server, &["top", "order-service", "--json"])).unwrap();
+    assert_eq!((&top["functions"][0]["name"], &top["functions"][0]["self"]), (&json!("parse"), &json!(900_000)));
+
+    let wrong = hotspan(&server, &["flame", "order-service.cpu{region="]);
+    assert!(!wrong.status.success() && String::from_utf8_lossy(&wrong.stderr).contains("character"), "{wrong:?}");
+    let nothing = printed(&server, &["flame", "nobody.cpu"]);
+    assert!(nothing.starts_with("total 0"), "{nothing}");
+}
+
+/// Scenario: two commits of a service, the second measured three times as long, with spans for their requests.
+/// Guarantee: per second and per request the steady function does not change, the grown one does by the right
+/// amount, new and vanished ones are marked; table, picture and JSON agree.
+#[test]
+fn differences_are_normalised() {
+    let (store, server) = start();
+    ingest(&server, "my-service{commit=abc123}", 10, "main;steady 1000000\nmain;grows 500000\nmain;old 30000");
+    ingest(&server, "my-service{commit=def456}", 30, "main;steady 3000000\nmain;grows 6000000\nmain;young 90000");
+    let now = now_nanos() - 120_000_000_000;
+    let spans = |commit: &str, count: u8, seed: u8| {
+        let span = |index: u8| Span {
+            trace_id: vec![seed; 16],
+            span_id: vec![seed, 0, 0, 0, 0, 0, 0, index + 1],
+            name: "GET /".to_owned(),
+            kind: 2,
+            start_time_unix_nano: now,
+            end_time_unix_nano: now + 1_000_000,
+            attributes: vec![text_attribute("commit", commit)],
+            ..Span::default()
+        };
+        let body = trace_request("my-service", (0..count).map(span).collect()).encode_to_vec();
+        let headers = [("content-type", "application/x-protobuf")];
+        assert_eq!(request(&server.http, "POST", "/v1/traces", &headers, &body).unwrap().status, 200);
+    };
+    spans("abc123", 5, 1);
+    spans("def456", 15, 2);
+    let sides = ["diff", "--baseline", "my-service{commit=abc123}", "--comparison", "my-service{commit=def456}"];
+    let with = |more: &[&str]| printed(&server, &[&sides[..], &["--time-range", "1h"], more].concat());
+    let text = with(&[]);
+    let row = |name: &str| text.lines().find(|line| line.ends_with(&format!(" {name}"))).unwrap_or("").to_owned();
+    assert!(text.contains("in 10.0 s of profiles") && text.contains("in 30.0 s of profiles"), "{text}");
+    assert!(
+        text.contains("per second  153.00 µs -> 303.00 µs (+98.0%)") || text.contains("153 µs -> 303 µs (+98.0%)"),
+        "{text}"
+    );
+    assert!(row("grows").contains("+300.0%") && row("young").contains("new") && row("old").contains("gone"), "{text}");
+    assert_eq!(row("steady"), "", "what did not change is not listed: {text}");
+    let first = text.lines().position(|line| line.contains("function")).unwrap() + 1;
+    assert!(text.lines().nth(first).unwrap().ends_with("grows"), "{text}");
+
+    let answer: Value = serde_json::from_str(&with(&["--format", "json", "--per", "request"])).unwrap();
+    assert_eq!((&answer["baseline"]["requests"], &answer["comparison"]["requests"]), (&json!(5.0), &json!(15.0)));
+    let grows = answer["functions"].as_array().unwrap().iter().find(|row| row["name"] == "grows").unwrap().clone();
+    assert_eq!(grows["self"], json!({"before": 100_000.0, "after": 400_000.0, "change": 300_000.0, "relative": 3.0}));
+    let presence = |name: &str| {
+        let rows = answer["functions"].as_array().unwrap();
+        rows.iter().find(|row| row["name"] == name).unwrap()["presence"].clone()
+    };
+    assert_eq!(
+        (presence("young"), presence("old"), presence("steady")),
+        (json!("new"), json!("vanished"), json!("both"))
+    );
+    assert_eq!((&answer["leftTicks"], &answer["rightTicks"]), (&json!(1_530_000), &json!(3_030_000)));
+    let raw: Value = serde_json::from_str(&with(&["--format", "json", "--per", "none"])).unwrap();
+    assert_eq!(raw["rightTicks"], 9_090_000);
+
+    let picture = |layout: &str| {
+        let path = store.path().join(format!("{layout}.svg"));
+        with(&["-o", path.to_str().unwrap(), "--layout", layout]);
+        std::fs::read_to_string(path).unwrap()
+    };
+    let (both, left, right) = (picture("both"), picture("baseline"), picture("comparison"));
+    assert!(both.contains("\nnew</title>") && both.contains("\nvanished</title>"));
+    assert!(left.contains("\nvanished</title>") && !left.contains("\nnew</title>"));
+    assert!(right.contains("\nnew</title>") && !right.contains("\nvanished</title>"));
+
+    let mixed = hotspan(&server, &["diff", "--baseline", "my-service.cpu", "--comparison", "my-service.wall"]);
+    assert!(String::from_utf8_lossy(&mixed.stderr).contains("different profile types"), "{mixed:?}");
+    let no_spans =
+        ["diff", "--baseline", "my-service{commit=abc123}", "--comparison", "my-service", "--per", "request"];
+    ingest(&server, "other", 10, "main 5");
+    let no_spans = hotspan(&server, &[&no_spans[..4], &["other", "--per", "request"]].concat());
+    assert!(String::from_utf8_lossy(&no_spans.stderr).contains("comparison: there are no spans"), "{no_spans:?}");
+}
+
+/// Scenario: `flamegraph` asked for by a browser, by a script that wants JSON, and by curl.
+/// Guarantee: a page that needs nothing else, flamebearer JSON, and text with marks.
+#[test]
+fn flamegraph_suits_the_asker() {
+    let (_store, server) = start();
+    ingest(&server, "shop.cpu", 10, "main;hot 90\nmain;cold 10");
+    let get = |accept: &str| {
+        let path = "/api/v1/profile?app=shop&format=flamegraph&from=now-1h";
+        let answer = request(&server.http, "GET", path, &[("accept", accept)], &[]).unwrap();
+        assert_eq!(answer.status, 200);
+        let content_type = answer.headers.to_ascii_lowercase();
+        (content_type, answer.text())
+    };
+    let (kind, page) = get("text/html,application/xhtml+xml,*/*;q=0.8");
+    assert!(kind.contains("content-type: text/html") && page.contains("<svg") && page.contains("2 samples"), "{page}");
+    assert!(page.contains("?app=shop&amp;from=now-1h&amp;format=pprof"), "{page}");
+    assert!(!page.contains("src=") && !page.contains("<link"), "nothing is loaded");
+    let (kind, json) = get("application/json");
+    assert!(kind.contains("content-type: application/json"));
+    assert_eq!(serde_json::from_str::<Value>(&json).unwrap()["flamebearer"]["numTicks"], 100);
+    let (kind, text) = get("*/*");
+    assert!(
+        kind.contains("content-type: text/plain") && text.contains("*  90.00%") && text.contains("> 100.00%"),
+        "{text}"
+    );
+}

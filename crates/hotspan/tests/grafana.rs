@@ -1,0 +1,213 @@
+//! What Grafana's Pyroscope data source and the Profiles Drilldown app ask beyond flame graphs.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod support;
+
+use serde_json::{Value, json};
+use support::{Answer, Server, now_nanos};
+
+const CPU: &str = "process_cpu:cpu:nanoseconds:cpu:nanoseconds";
+const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
+
+fn start() -> (tempfile::TempDir, Server) {
+    let store = tempfile::tempdir().unwrap();
+    let server = Server::start(store.path());
+    server.wait_ready();
+    (store, server)
+}
+
+fn ask(server: &Server, method: &str, message: &Value) -> Answer {
+    let path = if method.starts_with('/') { method.to_owned() } else { format!("/querier.v1.QuerierService/{method}") };
+    server.post(&path, "application/json", message.to_string().as_bytes()).unwrap()
+}
+
+fn ask_json(server: &Server, method: &str, message: &Value) -> Value {
+    let answer = ask(server, method, message);
+    assert_eq!(answer.status, 200, "{method}: {}", answer.text());
+    serde_json::from_slice(&answer.body).unwrap()
+}
+
+/// Stacks of nanoseconds at a second.
+fn ingest(server: &Server, name: &str, second: u64, stacks: &str) {
+    let name = name.replace('{', "%7B").replace('}', "%7D");
+    let path = format!("/ingest?name={name}&from={second}&until={}&sampleRate=1000000000", second + 10);
+    let answer = server.post(&path, "text/plain", stacks.as_bytes()).unwrap();
+    assert_eq!(answer.status, 200, "{}", answer.text());
+}
+
+/// The start of a minute, ten minutes ago.
+fn minute() -> u64 {
+    (now_nanos() / 1_000_000_000 - 600) / 60 * 60
+}
+
+fn selected(minute: u64, more: &Value) -> Value {
+    let mut message = json!({
+        "profileTypeID": CPU, "labelSelector": r#"{service_name="shop"}"#,
+        "start": (minute * 1000).to_string(), "end": ((minute + 300) * 1000).to_string(), "step": 60,
+    });
+    for (name, value) in more.as_object().unwrap() {
+        message[name] = value.clone();
+    }
+    message
+}
+
+/// Scenario: profiles of two pods with known sums, some inside spans, in two minutes.
+/// Guarantee: the heatmap counts each profile or span once in its minute and band, its exemplars are the largest
+/// of their cells, and their ids select just that profile again.
+#[test]
+fn heatmaps_lead_to_profiles() {
+    let (_store, server) = start();
+    let minute = minute();
+    ingest(&server, "shop{pod=a}", minute + 5, "main;a 100");
+    ingest(&server, "shop{pod=a}", minute + 20, "main;b 2000\nmain;c 100");
+    ingest(&server, "shop{pod=b}", minute + 65, "main;d 110");
+    let span = |id: &str| format!("shop{{pod=b,span_id={id},trace_id={TRACE}}}");
+    ingest(&server, &span("00000000000000aa"), minute + 70, "main;e 40");
+    ingest(&server, &span("00000000000000bb"), minute + 75, "main;f 60\nmain;g 5");
+
+    let message = selected(minute, &json!({"queryType": "HEATMAP_QUERY_TYPE_INDIVIDUAL", "exemplarType": 2}));
+    let map = ask_json(&server, "SelectHeatmap", &message)["series"][0].clone();
+    let slots = map["slots"].as_array().unwrap();
+    let edges: Vec<&str> = slots.iter().map(|slot| slot["timestamp"].as_str().unwrap()).collect();
+    assert_eq!(edges, [((minute + 60) * 1000).to_string(), ((minute + 120) * 1000).to_string()]);
+    let bands = slots[0]["yMin"].as_array().unwrap();
+    assert_eq!((bands.len(), &bands[0]), (20, &json!(40.0)));
+    let counts = |slot: &Value| {
+        slot["counts"].as_array().unwrap().iter().map(|count| count.as_u64().unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!((counts(&slots[0])[0], counts(&slots[0])[19]), (1, 1));
+    assert_eq!(counts(&slots[1]).iter().sum::<u64>(), 3);
+    let largest = slots[0]["exemplars"].as_array().unwrap().last().unwrap().clone();
+    assert_eq!(
+        (&largest["value"], &largest["labels"]),
+        (
+            &json!("2100"),
+            &json!([
+                {"name": "pod", "value": "a"}, {"name": "service_name", "value": "shop"}
+            ])
+        )
+    );
+    let id = largest["profileId"].as_str().unwrap().to_owned();
+    assert_eq!(id.split('-').map(str::len).collect::<Vec<_>>(), [8, 4, 4, 4, 12]);
+    let one = selected(minute, &json!({"profileIdSelector": [id]}));
+    let graph = ask_json(&server, "SelectMergeStacktraces", &one)["flamegraph"].clone();
+    assert_eq!((&graph["total"], &graph["names"]), (&json!("2100"), &json!(["total", "main", "c", "b"])));
+    let pprof = ask_json(&server, "SelectMergeProfile", &one);
+    assert_eq!(pprof["sample"].as_array().unwrap().len(), 2);
+    assert_eq!(
+        ask(&server, "SelectMergeStacktraces", &selected(minute, &json!({"profileIdSelector": ["xyz"]}))).status,
+        400
+    );
+
+    let spans = selected(minute, &json!({"queryType": 2, "exemplarType": "EXEMPLAR_TYPE_SPAN", "groupBy": ["pod"]}));
+    let map = ask_json(&server, "SelectHeatmap", &spans)["series"].clone();
+    assert_eq!(map.as_array().unwrap().len(), 1, "pod a has no spans: {map}");
+    assert_eq!(map[0]["labels"], json!([{"name": "pod", "value": "b"}]));
+    let exemplars = map[0]["slots"][0]["exemplars"].as_array().unwrap();
+    let facts: Vec<(&Value, &Value, &Value)> =
+        exemplars.iter().map(|one| (&one["spanId"], &one["value"], &one["traceId"])).collect();
+    assert_eq!(
+        facts,
+        [
+            (&json!("00000000000000aa"), &json!("40"), &json!(TRACE)),
+            (&json!("00000000000000bb"), &json!("65"), &json!(TRACE)),
+        ]
+    );
+    let mixed = selected(minute, &json!({"queryType": 1, "exemplarType": 3}));
+    assert_eq!(ask(&server, "SelectHeatmap", &mixed).status, 400);
+    assert_eq!(ask(&server, "SelectHeatmap", &selected(minute, &json!({"step": 0}))).status, 400);
+    let empty = selected(minute, &json!({"labelSelector": "{service_name=\"none\"}"}));
+    assert_eq!(ask_json(&server, "SelectHeatmap", &empty)["series"], json!([]));
+}
+
+/// Scenario: a series asked for with exemplars, of profiles and of spans, and without.
+/// Guarantee: each point names the profile or span that contributed most to it.
+#[test]
+fn points_name_their_exemplars() {
+    let (_store, server) = start();
+    let minute = minute();
+    ingest(&server, "shop{v=1}", minute + 5, "main;a 10");
+    ingest(&server, "shop{v=1}", minute + 10, "main;b 70");
+    ingest(&server, &format!("shop{{v=1,span_id=00000000000000cc,trace_id={TRACE}}}"), minute + 15, "main;c 30");
+    let ask_for = |more: &Value| ask_json(&server, "SelectSeries", &selected(minute, more))["series"][0].clone();
+    let plain = ask_for(&json!({}));
+    assert_eq!((&plain["points"][0]["value"], plain["points"][0].get("exemplars")), (&json!(110.0), None));
+    let point = ask_for(&json!({"exemplarType": "EXEMPLAR_TYPE_INDIVIDUAL", "groupBy": ["v"]}))["points"][0].clone();
+    assert_eq!((&point["value"], &point["exemplars"][0]["value"]), (&json!(110.0), &json!("70")));
+    assert_eq!(point["exemplars"][0]["labels"], json!([{"name": "service_name", "value": "shop"}]));
+    let point = ask_for(&json!({"exemplar_type": 3}))["points"][0].clone();
+    assert_eq!(
+        (&point["exemplars"][0]["spanId"], &point["exemplars"][0]["value"]),
+        (&json!("00000000000000cc"), &json!("30"))
+    );
+}
+
+/// Scenario: profiles for Go's optimiser: only leaves, and those without their lines.
+/// Guarantee: stacks are as long as asked, the sum stays.
+#[test]
+fn profiles_for_the_go_optimiser() {
+    let (_store, server) = start();
+    let minute = minute();
+    ingest(&server, "shop", minute + 5, "main;a;b;c 10\nmain;x;b;c 5\nmain;d 1");
+    let trim = |pgo: Value| {
+        let message = selected(minute, &json!({"stackTraceSelector": {"goPgo": pgo}}));
+        let profile = ask_json(&server, "SelectMergeProfile", &message);
+        let samples = profile["sample"].as_array().unwrap().clone();
+        let mut all: Vec<(usize, i64)> = samples
+            .iter()
+            .map(|one| {
+                (one["locationId"].as_array().unwrap().len(), one["value"][0].as_str().unwrap().parse().unwrap())
+            })
+            .collect();
+        all.sort_unstable();
+        all
+    };
+    assert_eq!(trim(json!({"keepLocations": 2})), [(2, 1), (2, 15)]);
+    assert_eq!(trim(json!({"keepLocations": 1, "aggregateCallees": true})), [(1, 1), (1, 15)]);
+    assert_eq!(trim(json!({"keepLocations": 0})), [(2, 1), (4, 5), (4, 10)]);
+}
+
+/// Scenario: settings set, read, changed behind somebody's back and deleted, over a restart.
+/// Guarantee: they stay as they were set; a stale change is refused.
+#[test]
+fn settings_are_kept() {
+    let store = tempfile::tempdir().unwrap();
+    let mut server = Server::start(store.path());
+    server.wait_ready();
+    let call = |server: &Server, method: &str, message: Value| {
+        ask(server, &format!("/settings.v1.SettingsService/{method}"), &message)
+    };
+    let set = |server: &Server, name: &str, value: &str, at: i64| {
+        call(server, "Set", json!({"setting": {"name": name, "value": value, "modifiedAt": at.to_string()}})).status
+    };
+    assert_eq!((set(&server, "maxNodes", "100", 5), set(&server, "theme", "dark", 0)), (200, 200));
+    assert_eq!((set(&server, "maxNodes", "200", 9), set(&server, "maxNodes", "300", 7)), (200, 409));
+    assert_eq!((set(&server, "", "x", 1), set(&server, "big", &"x".repeat(70_000), 1)), (400, 400));
+    server.terminate();
+    let server = Server::start(store.path());
+    server.wait_ready();
+    let all: Value = serde_json::from_slice(&call(&server, "Get", json!({})).body).unwrap();
+    let pairs: Vec<(&str, &str)> = all["settings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| (one["name"].as_str().unwrap(), one["value"].as_str().unwrap()))
+        .collect();
+    assert_eq!(pairs, [("maxNodes", "200"), ("theme", "dark")]);
+    assert_eq!(call(&server, "Delete", json!({"name": "theme"})).status, 200);
+    assert!(!call(&server, "Get", json!({})).text().contains("theme"));
+
+    let flags = ask_json(&server, "/capabilities.v1.FeatureFlagsService/GetFeatureFlags", &json!({}));
+    let enabled: Vec<&Value> = flags["featureFlags"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|flag| flag["enabled"] == true)
+        .map(|flag| &flag["name"])
+        .collect();
+    assert_eq!(enabled, ["v2StorageLayer", "utf8LabelNames"]);
+    let rules = "/settings.v1.RecordingRulesService";
+    assert_eq!(ask(&server, &format!("{rules}/ListRecordingRules"), &json!({})).status, 200);
+    assert_eq!(ask(&server, &format!("{rules}/UpsertRecordingRule"), &json!({})).status, 501);
+}

@@ -1,0 +1,215 @@
+//! `hotspan push` as a person uses it: files of real profilers in, flame graphs out.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+#[path = "../../hotspan-formats/examples/large_recording/mod.rs"]
+mod large_recording;
+mod support;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use large_recording::{inflated_chunk, moved_by};
+use serde_json::Value;
+use support::Server;
+
+fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../hotspan-formats/tests/fixtures").join(name)
+}
+
+fn start(config: &str) -> (tempfile::TempDir, Server) {
+    let store = tempfile::tempdir().unwrap();
+    let file = store.path().join("hotspan.toml");
+    std::fs::write(&file, config).unwrap();
+    let server = Server::start_with(store.path(), &["--config", file.to_str().unwrap()]);
+    server.wait_ready();
+    (store, server)
+}
+
+fn push(server: &Server, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hotspan"));
+    command.arg("push").args(arguments).args(["--server", &server.http]);
+    command.stdin(Stdio::null()).output().unwrap()
+}
+
+fn stored(server: &Server, arguments: &[&str]) -> String {
+    let output = push(server, arguments);
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The flame graph of everything that a query finds, whenever it was.
+fn flame(server: &Server, query: &str) -> Value {
+    let query = query.replace('{', "%7B").replace('}', "%7D").replace('"', "%22");
+    server.get_json(&format!("/api/v1/query?query={query}&from=1&until=2100-01-01T00:00:00Z"))["flamebearer"].clone()
+}
+
+fn has_name(graph: &Value, name: &str) -> bool {
+    graph["names"].as_array().unwrap().iter().any(|other| other.as_str().unwrap().contains(name))
+}
+
+/// Scenario: a file of every format, pushed by its path alone. Guarantee: its format is told from its bytes, the
+/// function that burned is in the flame graph of its type, under the service and label that were said.
+#[test]
+fn every_format() {
+    let (_store, server) = start("");
+    let files = [
+        ("go-cpu.pb.gz", "cpu", "main.spin"),
+        ("go-heap.pb.gz", "inuse_space", "main."),
+        ("go-goroutine.pb.gz", "goroutine", "main."),
+        ("async-cpu-alloc-lock.jfr", "cpu", "Burn.burn"),
+        ("async-cpu-alloc-lock.jfr", "lock", "Burn.contend"),
+        ("async-wall.jfr", "wall", "Burn.burnHot"),
+        ("jdk.jfr.gz", "cpu", "Burn.burn"),
+        ("node.cpuprofile", "cpu", "burn"),
+        ("node.heapprofile", "inuse_space", "allocateKept"),
+        ("async-itimer.collapsed", "cpu", "Burn.burnHot"),
+        ("py-spy.collapsed", "cpu", "burn"),
+        ("py-spy.speedscope.json", "cpu", "burn"),
+        ("perf-script.txt", "cpu", "main.spin"),
+    ];
+    for (name, kind, function) in files {
+        let path = fixture(name);
+        let service = name.replace('.', "-");
+        let mut arguments = vec![path.to_str().unwrap(), "--service", &service, "--label", "team=shop"];
+        if name.ends_with(".collapsed") {
+            arguments.extend(["--sample-rate", "100"]);
+        }
+        let said = stored(&server, &arguments);
+        assert!(said.contains(" stored") && !said.contains(" 0 samples"), "{said}");
+        let graph = flame(&server, &format!("{service}.{kind}{{team=\"shop\"}}"));
+        assert!(has_name(&graph, function), "{name}: {graph}");
+    }
+    let plain = fixture("async-itimer.collapsed");
+    let said = stored(&server, &[plain.to_str().unwrap(), "--service", "plain"]);
+    assert!(said.ends_with("(process_cpu:samples)\n"), "a count without a rate is no time: {said}");
+    assert!(has_name(&flame(&server, "plain.samples"), "Burn.burnHot"));
+    stored(&server, &[plain.to_str().unwrap(), "--service", "plain", "--type", "wall"]);
+    assert!(has_name(&flame(&server, "plain.wall"), "Burn.burnHot"));
+    let path = fixture("async-itimer.otlp");
+    stored(&server, &[path.to_str().unwrap(), "--service", "otlp"]);
+    assert!(has_name(&flame(&server, "otlp.cpu"), "Burn.burnHot"));
+    let again = stored(
+        &server,
+        &[fixture("go-cpu.pb.gz").to_str().unwrap(), "--service", "go-cpu-pb-gz", "--label", "team=shop"],
+    );
+    assert!(again.contains("had come before"), "{again}");
+}
+
+/// Scenario: the profile of one request, saved under its trace id, with the time it was taken at.
+/// Guarantee: it is the flame graph of its span and of its trace, and it lies at that time.
+#[test]
+fn a_file_joins_its_span() {
+    let (_store, server) = start("");
+    let (trace, span) = ("4bf92f3577b34da6a3ce929d0e0e4736", "00F067AA0BA902B7");
+    let file = fixture("node.cpuprofile");
+    let arguments = [
+        file.to_str().unwrap(),
+        "--service",
+        "web",
+        "--trace-id",
+        trace,
+        "--span-id",
+        span,
+        "--from",
+        "2026-01-31T10:00:00Z",
+        "--until",
+        "2026-01-31T10:00:02Z",
+    ];
+    stored(&server, &arguments);
+    assert!(has_name(&flame(&server, &format!("web.cpu{{span_id=\"{}\"}}", span.to_lowercase())), "burn"));
+    assert!(has_name(&flame(&server, &format!("web.cpu{{trace_id=\"{trace}\"}}")), "burn"));
+    let range = |from: &str, until: &str| {
+        server.get_json(&format!("/api/v1/query?query=web.cpu&from={from}&until={until}"))["flamebearer"]["numTicks"]
+            .clone()
+    };
+    assert_ne!(range("2026-01-31T09:59:59Z", "2026-01-31T10:10:00Z"), 0);
+    assert_eq!(range("2026-01-31T10:10:00Z", "2026-01-31T10:20:00Z"), 0);
+}
+
+/// Scenario: a file cut short, one of no format and one that is not there, beside a good one.
+/// Guarantee: each is named with the byte and what was expected there, only the good one is stored, and the exit
+/// code tells.
+#[test]
+fn broken_files_are_named_and_leave_nothing() {
+    let (store, server) = start("");
+    let cut = store.path().join("cut.jfr");
+    std::fs::write(&cut, &std::fs::read(fixture("async-itimer.jfr")).unwrap()[..5000]).unwrap();
+    let noise = store.path().join("noise.bin");
+    std::fs::write(&noise, [0xff; 100]).unwrap();
+    let good = fixture("go-cpu.pb.gz");
+    let files = [cut.to_str().unwrap(), noise.to_str().unwrap(), "not-there.jfr", good.to_str().unwrap()];
+    let output = push(&server, &[&files[..], &["--service", "mixed"]].concat());
+    let complaints = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{complaints}");
+    for part in [
+        "cut.jfr: jfr: at byte 5000: expected a chunk of ",
+        "noise.bin: profile: at byte 0: expected pprof, JFR, ",
+        "not-there.jfr: cannot be opened",
+        "3 of 4 files are not stored",
+    ] {
+        assert!(complaints.contains(part), "{complaints}");
+    }
+    assert!(String::from_utf8(output.stdout).unwrap().contains("go-cpu.pb.gz: 2 profiles with "));
+    let graph = flame(&server, "mixed.cpu");
+    assert!(has_name(&graph, "main.spin") && !has_name(&graph, "Burn"), "{graph}");
+
+    let wrong_label = push(&server, &[files[3], "--label", "noequals"]);
+    assert!(String::from_utf8_lossy(&wrong_label.stderr).contains("name=value"));
+    let nobody = Command::new(env!("CARGO_BIN_EXE_hotspan"))
+        .args(["push", files[3], "--server", "127.0.0.1:1"])
+        .output()
+        .unwrap();
+    assert!(String::from_utf8_lossy(&nobody.stderr).contains("hotspan serve"), "{nobody:?}");
+}
+
+/// Scenario: a recording of many chunks that is far larger than a request may be, plain and gzipped, and one
+/// whose last chunk is broken. Guarantee: all of the first is stored though memory stays bounded; of the broken
+/// one nothing is, though its first chunks were right.
+#[test]
+fn long_recordings_pass_in_bounded_memory() {
+    let (store, server) = start(
+        "limits.max_bytes = \"2MiB\"\ningest.resident_bytes = \"4MiB\"\n\
+         compaction.first_level_age = \"1h\"\ncompaction.first_level_bytes = \"1GiB\"\n",
+    );
+    let chunk = inflated_chunk(&std::fs::read(fixture("async-itimer.jfr")).unwrap(), 1 << 19);
+    let recording = |count: u64| (0..count).flat_map(|at| moved_by(&chunk, at * 60)).collect::<Vec<u8>>();
+    let push_bytes = |service: &str, bytes: &[u8]| {
+        let path = store.path().join(format!("{service}.jfr"));
+        std::fs::write(&path, bytes).unwrap();
+        push(&server, &[path.to_str().unwrap(), "--service", service])
+    };
+    assert!(push_bytes("one", &recording(1)).status.success());
+    let of_one = flame(&server, "one.cpu")["numTicks"].as_i64().unwrap();
+    assert!(push_bytes("few", &recording(6)).status.success());
+    let after_few = server.peak_memory();
+    let many = push_bytes("many", &recording(20));
+    assert!(many.status.success(), "{}", String::from_utf8_lossy(&many.stderr));
+    let growth = server.peak_memory() - after_few;
+    assert_eq!(flame(&server, "many.cpu")["numTicks"].as_i64().unwrap(), of_one * 20);
+    assert!(growth < 40.0, "10 MB of recording took {growth} MB more than 3 MB of it");
+
+    let mut broken = recording(6);
+    let cut = broken.len() - 100;
+    broken.truncate(cut);
+    let refused = push_bytes("broken", &broken);
+    let complaint = String::from_utf8(refused.stderr).unwrap();
+    assert!(
+        complaint.contains(&format!("jfr: at byte {cut}: expected a chunk of {} bytes", chunk.len())),
+        "{complaint}"
+    );
+    assert_eq!(flame(&server, "broken.cpu")["numTicks"], 0);
+
+    let zipped = gzip(&recording(6));
+    assert!(zipped.len() < 2 << 20, "as a request it is small");
+    assert!(push_bytes("zipped", &zipped).status.success());
+    assert_eq!(flame(&server, "zipped.cpu")["numTicks"].as_i64().unwrap(), of_one * 6);
+    let text = push_bytes("text", "main;work 1\n".repeat(300_000).as_bytes());
+    assert!(String::from_utf8(text.stderr).unwrap().contains("more than 2097152 bytes"));
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    std::io::Write::write_all(&mut encoder, bytes).unwrap();
+    encoder.finish().unwrap()
+}

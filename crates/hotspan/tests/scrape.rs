@@ -1,0 +1,195 @@
+//! Pulling profiles: `[[scrape]]` against a Go service with `net/http/pprof`, and against targets that misbehave.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod support;
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use support::Server;
+
+fn start(config: &str) -> (tempfile::TempDir, Server) {
+    let store = tempfile::tempdir().unwrap();
+    let file = store.path().join("hotspan.toml");
+    std::fs::write(&file, config).unwrap();
+    let server = Server::start_with(store.path(), &["--config", file.to_str().unwrap()]);
+    server.wait_ready();
+    (store, server)
+}
+
+/// Asks for the targets until they are as they should be.
+fn targets_when(server: &Server, what: &str, ready: impl Fn(&[Value]) -> bool) -> Vec<Value> {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    loop {
+        let targets = server.get_json("/api/v1/targets")["targets"].as_array().unwrap().clone();
+        if ready(&targets) {
+            return targets;
+        }
+        assert!(Instant::now() < deadline, "{what}: {targets:#?}");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+fn flame(server: &Server, query: &str) -> Value {
+    server.get_json(&format!("/api/v1/query?query={query}&from=now-1h"))["flamebearer"].clone()
+}
+
+fn has_name(graph: &Value, name: &str) -> bool {
+    graph["names"].as_array().unwrap().iter().any(|other| other == name)
+}
+
+/// The Go service; killed when dropped.
+struct GoService {
+    child: Child,
+    address: String,
+}
+
+impl GoService {
+    /// Builds and starts it; none where there is no Go.
+    fn start(folder: &Path) -> Option<Self> {
+        let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/scraped.go");
+        let binary = folder.join("scraped");
+        let built =
+            Command::new("go").args(["build", "-o"]).arg(&binary).arg(program).env("GOFLAGS", "").status().ok()?;
+        assert!(built.success());
+        let mut child = Command::new(binary).stdout(Stdio::piped()).spawn().unwrap();
+        let mut address = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut address).unwrap();
+        Some(Self { child, address: address.trim().to_owned() })
+    }
+}
+
+impl Drop for GoService {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Scenario: a Go service that burns, allocates and contends, scraped for all profiles it has.
+/// Guarantee: each profile shows the function that caused it under the service's labels; what counts since the
+/// start is stored as what was added, and so is far below the total since the start.
+#[test]
+fn a_go_service_is_scraped() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(service) = GoService::start(folder.path()) else { return };
+    let config = format!(
+        "[[scrape]]\nservice = 'go-shop'\ntargets = ['{}']\ninterval = '2s'\njitter = '50ms'\nlabels = {{ region = 'eu' }}\n\
+         profiles = ['profile', 'heap', 'allocs', 'goroutine', 'mutex', 'block', 'threadcreate']\n",
+        service.address
+    );
+    // What the service has allocated before anybody looked must not count.
+    std::thread::sleep(Duration::from_secs(2));
+    let (_store, server) = start(&config);
+    let twice =
+        |targets: &[Value]| targets.len() == 7 && targets.iter().all(|target| target["scrapes"].as_u64().unwrap() >= 3);
+    let targets = targets_when(&server, "every profile was scraped three times", twice);
+    for target in &targets {
+        assert_eq!((&target["health"], &target["failures"]), (&json!("up"), &json!(0)), "{target}");
+        assert_eq!((&target["service"], &target["target"]), (&json!("go-shop"), &json!(service.address)));
+    }
+    for (kind, function) in [
+        ("cpu", "main.burn"),
+        ("alloc_space", "main.allocate"),
+        ("inuse_space", "main.allocate"),
+        ("goroutine", "main.contend"),
+        ("mutex", "main.contend"),
+        ("block", "main.contend"),
+    ] {
+        let graph = flame(&server, &format!("go-shop.{kind}%7Bregion%3D%22eu%22%7D"));
+        assert!(has_name(&graph, function), "{kind}: {graph}");
+    }
+    assert!(
+        flame(&server, &format!("go-shop.cpu%7Binstance%3D%22{}%22%7D", service.address))["numTicks"].as_i64().unwrap()
+            > 0
+    );
+    // Two goroutines share a mutex: in the time that was watched, nobody can have waited longer than it lasted.
+    let scraped: f64 = targets.iter().map(|target| target["scrapes"].as_f64().unwrap()).fold(0.0, f64::max);
+    let waited = flame(&server, "go-shop.mutex")["numTicks"].as_i64().unwrap();
+    assert!(waited > 0 && (waited as f64) < (scraped + 1.0) * 2.5e9, "{waited} ns in {scraped} scrapes");
+    assert!(server.get("/metrics").unwrap().text().contains("hotspan_scrapes_total"));
+}
+
+/// Answers every request of a target with a status and a body, until the test ends.
+fn target(answer: &'static (dyn Fn(&str) -> (u16, Vec<u8>) + Sync)) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let Ok(mut stream) = stream else { return };
+            let mut head = [0; 2048];
+            let length = stream.read(&mut head).unwrap_or(0);
+            let path = String::from_utf8_lossy(&head[..length]).split(' ').nth(1).unwrap_or_default().to_owned();
+            let (status, body) = answer(&path);
+            let head = format!("HTTP/1.1 {status} x\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", body.len());
+            let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(&body));
+        }
+    });
+    address
+}
+
+fn fixture(name: &str) -> Vec<u8> {
+    std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("../hotspan-formats/tests/fixtures").join(name)).unwrap()
+}
+
+/// Scenario: a target that serves real profiles of a Go program, beside one that refuses, one that serves
+/// nonsense, one that never answers and one that is not there.
+/// Guarantee: the good one is stored under every profile type it has; each of the others is down with its reason.
+#[test]
+fn targets_that_misbehave_are_named() {
+    let good = target(&|path| match path {
+        "/pprof/goroutine" => (200, fixture("go-goroutine.pb.gz")),
+        "/pprof/heap" => (200, fixture("go-heap.pb.gz")),
+        "/pprof/profile?seconds=1" => (200, fixture("go-cpu.pb.gz")),
+        other => (404, format!("no {other} here").into_bytes()),
+    });
+    let refuses = target(&|_| (503, b"profiling is off".to_vec()));
+    let nonsense = target(&|_| (200, b"<html>hello</html>".to_vec()));
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let config = format!(
+        "[[scrape]]\nservice = 'good'\ntargets = ['{good}']\nprofiles = ['cpu', 'heap', 'goroutine', 'mutex']\n\
+         path = '/pprof'\ninterval = '1s'\njitter = '0s'\n\
+         [[scrape]]\nservice = 'bad'\ntargets = ['{refuses}', '{nonsense}', '{}', '127.0.0.1:1']\n\
+         profiles = ['goroutine']\ninterval = '1s'\njitter = '0s'\ntimeout = '200ms'\n",
+        silent.local_addr().unwrap()
+    );
+    let (_store, server) = start(&config);
+    let all =
+        |targets: &[Value]| targets.len() == 8 && targets.iter().all(|target| target["scrapes"].as_u64().unwrap() >= 1);
+    let targets = targets_when(&server, "every target was asked", all);
+    let error = |target: &Value| target["last_error"].as_str().unwrap_or("").to_owned();
+    let reasons = ["", "", "", "404", "profiling is off", "no goroutine profile", "no answer in time", "refused"];
+    assert_eq!(targets.len(), reasons.len());
+    for (target, reason) in targets.iter().zip(reasons) {
+        let health = if reason.is_empty() { "up" } else { "down" };
+        assert_eq!(target["health"], health, "{target}");
+        assert!(error(target).to_ascii_lowercase().contains(reason), "{target}");
+    }
+    let types = server
+        .post("/querier.v1.QuerierService/ProfileTypes", "application/json", b"{\"start\":1,\"end\":4102444800000}")
+        .unwrap();
+    let types = types.text();
+    for kind in ["process_cpu:cpu:", "memory:inuse_space:", "goroutine:goroutine:"] {
+        assert!(types.contains(kind), "{types}");
+    }
+    assert!(!types.contains("memory:alloc_space"), "the first scrape of what counts since the start says nothing yet");
+}
+
+/// Scenario: a configuration whose scrape is wrong. Guarantee: the server does not start, and says where and why.
+#[test]
+fn a_wrong_scrape_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("hotspan.toml");
+    std::fs::write(&file, "[[scrape]]\nservice = 'a'\ntargets = ['b:1']\nprofiles = ['memory']\n").unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_hotspan")).args(["config", "check"]).arg(&file).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(
+        !output.status.success() && text.contains("hotspan.toml:4:12: scrape.profiles: [\"memory\"] is not"),
+        "{text}"
+    );
+}
