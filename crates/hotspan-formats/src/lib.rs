@@ -14,6 +14,7 @@ pub mod dot;
 pub mod error;
 mod expand;
 mod file_error;
+pub mod flame_frames;
 pub mod flame_page;
 pub mod flamebearer;
 pub mod jfr;

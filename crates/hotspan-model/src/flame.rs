@@ -5,6 +5,8 @@
 
 use hashbrown::HashMap;
 
+use crate::call_path::FrameKind;
+
 /// Index of a node in a [`FlameTree`].
 pub type FlameIndex = usize;
 
@@ -33,6 +35,16 @@ pub struct FlameTree {
     names: Vec<String>,
     name_index: HashMap<String, u32>,
     children: HashMap<(FlameIndex, u32), FlameIndex>,
+    origins: HashMap<u32, Origin>,
+}
+
+/// Where a function comes from, whoever calls it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Origin {
+    /// What kind of code it is.
+    pub kind: FrameKind,
+    /// Index of the binary's or library's name in [`FlameTree::names`]; 0 if not known.
+    pub module: u32,
 }
 
 /// What pruning folded away.
@@ -54,6 +66,7 @@ impl Default for FlameTree {
             names: Vec::new(),
             name_index: HashMap::new(),
             children: HashMap::new(),
+            origins: HashMap::new(),
         };
         tree.intern("");
         tree
@@ -92,6 +105,20 @@ impl FlameTree {
         if weight > node.line_weight || (node.file == 0 && node.line == 0) {
             (node.file, node.line, node.line_weight) = (file, line, weight);
         }
+    }
+
+    /// Says where a function comes from, unless that has been said.
+    pub fn describe(&mut self, name: u32, kind: FrameKind, module: &str) {
+        if kind == FrameKind::Unknown && module.is_empty() {
+            return;
+        }
+        let module = self.intern(module);
+        self.origins.entry(name).or_insert(Origin { kind, module });
+    }
+
+    /// Where a function comes from.
+    pub fn origin(&self, name: u32) -> Origin {
+        self.origins.get(&name).copied().unwrap_or_default()
     }
 
     /// Adds to a node's own value; totals are brought up to date by [`FlameTree::sum_totals`].
@@ -177,11 +204,14 @@ impl FlameTree {
         let self_values: Vec<i64> = self.nodes.iter().map(|node| node.self_value).collect();
         Self::from_arrays(&parents, &self_values, max_nodes, |index| {
             let node = &self.nodes[index];
+            let origin = self.origin(node.name);
             NodeText {
                 name: self.name(node.name),
                 file: self.name(node.file),
                 line: node.line,
                 line_weight: node.line_weight,
+                kind: origin.kind,
+                module: self.name(origin.module),
             }
         })
     }
@@ -216,6 +246,7 @@ impl FlameTree {
                 let kept = tree.child(parent, name);
                 tree.nodes[kept].self_value += self_values[index];
                 tree.place(kept, file, text.line, text.line_weight);
+                tree.describe(name, text.kind, text.module);
                 places[index] = (kept, true);
             } else {
                 pruned.nodes += 1;
@@ -241,6 +272,10 @@ pub struct NodeText<'t> {
     pub line: u32,
     /// How much of the node's value the line carries.
     pub line_weight: i64,
+    /// What kind of code it is.
+    pub kind: FrameKind,
+    /// The binary or library; empty if not known.
+    pub module: &'t str,
 }
 
 /// The total that a node needs to be kept, and how many may be kept that have just that.

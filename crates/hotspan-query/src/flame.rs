@@ -10,7 +10,7 @@ use hashbrown::{HashMap, HashSet};
 use hotspan_lake::{Snapshot, arrays};
 use hotspan_model::flame::NodeText;
 use hotspan_model::labels::PROFILE_TYPE;
-use hotspan_model::{Exactness, FlameTree, ProfileId, ProfileType, SpanId, TenantId, TraceId};
+use hotspan_model::{Exactness, FlameTree, FrameKind, ProfileId, ProfileType, SpanId, TenantId, TraceId};
 
 use crate::Engine;
 use crate::error::Result;
@@ -47,6 +47,19 @@ pub struct FlameQuery {
 }
 
 impl FlameQuery {
+    /// The same question, sample by sample.
+    pub(crate) fn linked(&self, owners: SampleOwners) -> LinkedQuery {
+        LinkedQuery {
+            owners,
+            profile_types: vec![self.profile_type.clone()],
+            selector: self.selector.clone(),
+            from: self.from,
+            until: self.until,
+            profiles: self.profiles.clone(),
+            with_threads: false,
+        }
+    }
+
     /// Whose samples are asked for; none if anybody's are.
     pub(crate) fn sample_owners(&self) -> Option<SampleOwners> {
         if let Some(owners) = &self.owners {
@@ -197,15 +210,7 @@ impl Engine {
         owners: SampleOwners,
         values: &mut PathValues,
     ) -> Result<()> {
-        let linked = LinkedQuery {
-            owners,
-            profile_types: vec![query.profile_type.clone()],
-            selector: query.selector.clone(),
-            from: query.from,
-            until: query.until,
-            profiles: query.profiles.clone(),
-            with_threads: false,
-        };
+        let linked = query.linked(owners);
         let mut add = |sample: &LinkedSample| {
             values.add(sample.path, sample.value);
             Ok(())
@@ -244,6 +249,8 @@ fn build_tree(symbols: &mut SymbolIndex, values: &mut PathValues, max_nodes: usi
             file: found.map_or("", |(_, frame)| symbols.text(frame.file)),
             line: found.map_or(0, |(_, frame)| frame.line),
             line_weight: found.map_or(0, |(weight, _)| weight),
+            kind: found.map_or(FrameKind::Unknown, |(_, frame)| frame.kind),
+            module: found.map_or("", |(_, frame)| symbols.text(frame.module)),
         }
     });
     if unresolved != 0 {

@@ -9,9 +9,11 @@
 
 mod call_paths;
 pub mod cohort;
+pub mod endpoint_costs;
 mod engine;
 mod error;
 pub mod flame;
+pub mod function_spans;
 mod groups;
 pub mod heatmap;
 pub mod individuals;
@@ -28,6 +30,7 @@ mod series;
 pub mod service_graph;
 pub mod services;
 mod side_by_side;
+pub mod span_facts;
 pub mod span_metrics;
 mod symbols;
 mod timeline;

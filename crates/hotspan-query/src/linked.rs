@@ -37,6 +37,8 @@ pub enum SampleOwners {
     Traces(Vec<TraceId>),
     /// Samples that these processes gave at these times, whatever they name.
     Processes(Vec<ProcessTime>),
+    /// Every sample, whatever it names.
+    Everybody,
 }
 
 impl SampleOwners {
@@ -46,6 +48,7 @@ impl SampleOwners {
             Self::Spans(spans) => spans.is_empty(),
             Self::Traces(traces) => traces.is_empty(),
             Self::Processes(processes) => processes.is_empty(),
+            Self::Everybody => false,
         }
     }
 }
@@ -290,7 +293,7 @@ impl Engine {
         jobs
     }
 
-    async fn series_of_types(
+    pub(crate) async fn series_of_types(
         &self,
         tenant: &TenantId,
         snapshot: &Snapshot,
@@ -327,11 +330,14 @@ pub(crate) enum OwnerFilter {
     Traces(HashSet<TraceId>),
     /// By series and time; the times stand in the order of the series.
     Times(Vec<Vec<(i64, i64)>>),
+    /// All.
+    Everybody,
 }
 
 impl OwnerFilter {
     pub(crate) fn new(owners: &SampleOwners, series: &[SeriesEntry]) -> Self {
         match owners {
+            SampleOwners::Everybody => Self::Everybody,
             SampleOwners::Traces(traces) => Self::Traces(traces.iter().copied().collect()),
             SampleOwners::Processes(processes) => {
                 let times = |entry: &SeriesEntry| {
@@ -363,7 +369,7 @@ impl OwnerFilter {
         match self {
             Self::Spans { first, .. } => Some(Arc::new(IdSet::spans(first.keys().copied()))),
             Self::Traces(traces) => Some(Arc::new(IdSet::traces(traces.iter().copied()))),
-            Self::Times(_) => None,
+            Self::Times(_) | Self::Everybody => None,
         }
     }
 
@@ -376,6 +382,7 @@ impl OwnerFilter {
         span: Option<SpanId>,
     ) -> Option<Owner> {
         match self {
+            Self::Everybody => Some((trace, span)),
             Self::Times(times) => covers(times.get(series)?, time).then_some((trace, span)),
             Self::Traces(traces) => trace.filter(|trace| traces.contains(trace)).map(|trace| (Some(trace), span)),
             Self::Spans { first, others } => {

@@ -110,11 +110,11 @@ mod tests {
             seen.sort_unstable();
             assert_eq!(seen, (0..count * 100).collect::<Vec<_>>());
         }
-        let failing = || Err(QueryError::Limit("too much".to_owned()));
-        let jobs = vec![job(vec![Ok(1); 1000]), job(vec![Ok(2), failing()]), job(vec![Ok(3)])];
+        let too_much = || QueryError::Limit("too much".to_owned());
+        let jobs = vec![job((0..1000).map(Ok).collect()), job(vec![Ok(2), Err(too_much())]), job(vec![Ok(3)])];
         let ended = side_by_side(jobs, &mut |_| Ok(())).await;
         assert_eq!(ended.unwrap_err().to_string(), "too much");
         let jobs = vec![job((0..1000).map(Ok).collect()), job((0..1000).map(Ok).collect())];
-        assert!(side_by_side(jobs, &mut |_| failing()).await.is_err());
+        assert!(side_by_side(jobs, &mut |_| Err(too_much())).await.is_err());
     }
 }

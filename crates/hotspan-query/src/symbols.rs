@@ -5,12 +5,13 @@
 //! a place in the merged tree, callers before callees. A flame graph is then: add each value at its path's place, and
 //! carry totals up in one backward pass.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use hashbrown::HashMap;
 use hotspan_lake::{Lake, ReadOptions, Snapshot, Table, arrays};
-use hotspan_model::TenantId;
+use hotspan_model::{Frame, FrameKind, TenantId};
 
 use crate::error::Result;
 
@@ -33,6 +34,9 @@ pub(crate) struct FrameEntry {
     pub(crate) file: u32,
     pub(crate) line: u32,
     pub(crate) start_line: u32,
+    /// The binary or library, without its folder.
+    pub(crate) module: u32,
+    pub(crate) kind: FrameKind,
 }
 
 /// Everything that has been read of a tenant's symbols.
@@ -91,6 +95,9 @@ impl Default for FunctionTree {
     }
 }
 
+/// The columns of frames that are kept.
+const FRAME_COLUMNS: [&str; 8] = ["id", "function", "file", "line", "start_line", "mapping", "address", "kind"];
+
 /// Symbols beyond this many nodes are forgotten before more are read.
 const MAX_NODES: usize = 16_000_000;
 /// More blocks than this are joined, so that a look-up stays short.
@@ -125,9 +132,7 @@ impl SymbolIndex {
                 }
                 days.extend(unread);
                 let options = match table {
-                    Table::Frames => {
-                        ReadOptions::columns(&["id", "function", "file", "line", "start_line", "mapping", "address"])
-                    }
+                    Table::Frames => ReadOptions::columns(&FRAME_COLUMNS),
                     _ => ReadOptions::columns(&["id", "parent", "frame"]),
                 };
                 for batch in lake.reader().read_all(segment, options.batch_rows(1 << 20)).await? {
@@ -190,12 +195,18 @@ impl SymbolIndex {
             return *frame;
         }
         let found = self.frames.iter().find_map(|block| Some((block, block.ids.binary_search(&id).ok()?)));
-        let (name, file, lines) = match found {
-            Some((block, at)) => block.texts_of(block.rows[at] as usize),
-            None => ("[unknown]".to_owned(), String::new(), (0, 0)),
+        let frame = match found {
+            Some((block, at)) => block.frame_at(block.rows[at] as usize),
+            None => Frame::named("[unknown]"),
         };
-        let (name, file) = (self.tree.intern(&name), self.tree.intern(&file));
-        let entry = FrameEntry { name, file, line: lines.0, start_line: lines.1 };
+        let entry = FrameEntry {
+            name: self.tree.intern(&frame.function),
+            file: self.tree.intern(&frame.file),
+            line: frame.line,
+            start_line: frame.start_line,
+            module: self.tree.intern(&frame.mapping),
+            kind: frame.kind,
+        };
         self.tree.frames.push(entry);
         let number = (self.tree.frames.len() - 1) as u32;
         self.tree.frame_index.insert(id, number);
@@ -214,6 +225,17 @@ impl SymbolIndex {
 
     pub(crate) fn frame(&self, frame: u32) -> Option<FrameEntry> {
         self.tree.frames.get(frame as usize).copied()
+    }
+
+    /// The functions of a path, the leaf first; none if the path is not stored.
+    pub(crate) fn functions_of(&mut self, path: u64) -> Vec<&str> {
+        let mut place = self.path(path).map_or(0, |entry| entry.place);
+        let mut functions = Vec::new();
+        while place != 0 {
+            functions.push(self.function(place as usize));
+            place = self.tree.parents[place as usize];
+        }
+        functions
     }
 
     /// Whether a path starts with these functions, the root first.
@@ -281,19 +303,27 @@ impl FrameBlock {
         Ok(Self { ids: rows.iter().map(|row| ids[*row as usize]).collect(), rows, batch })
     }
 
-    /// Name, file, line and first line of a frame; one without a function is named by its binary and address.
-    fn texts_of(&self, row: usize) -> (String, String, (u32, u32)) {
+    /// A frame as people read it; one without a function is named by its binary and address.
+    fn frame_at(&self, row: usize) -> Frame<'_> {
         let text = |column: &str| arrays::texts(&self.batch, column).map_or("", |texts| texts.get(row));
         let line = |column: &str| arrays::uint32s(&self.batch, column).map_or(0, |lines| lines.value(row));
-        let function = text("function");
-        let name = if function.is_empty() {
-            let mapping = text("mapping").rsplit('/').next().unwrap_or_default();
-            let address = arrays::uint64s(&self.batch, "address").map_or(0, |addresses| addresses.value(row));
-            format!("{mapping}!0x{address:x}")
-        } else {
-            function.to_owned()
+        let module = text("mapping").rsplit('/').next().unwrap_or_default();
+        let function = match text("function") {
+            "" => {
+                let address = arrays::uint64s(&self.batch, "address").map_or(0, |addresses| addresses.value(row));
+                Cow::Owned(format!("{module}!0x{address:x}"))
+            }
+            function => Cow::Borrowed(function),
         };
-        (name, text("file").to_owned(), (line("line"), line("start_line")))
+        Frame {
+            function,
+            file: text("file").into(),
+            line: line("line"),
+            start_line: line("start_line"),
+            mapping: module.into(),
+            kind: FrameKind::from_number(arrays::uint8s(&self.batch, "kind").map_or(0, |kinds| kinds.value(row))),
+            ..Frame::default()
+        }
     }
 }
 

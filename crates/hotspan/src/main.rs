@@ -11,6 +11,7 @@ mod push;
 mod query;
 mod screen;
 mod serve;
+mod spans_of;
 mod store;
 mod store_table;
 mod table;
@@ -99,6 +100,8 @@ enum Command {
     Store(store::StoreCommand),
     /// Ask a server with TraceQL: traces, series, or the code of the spans.
     Query(query::QueryArguments),
+    /// Show which operations and traces spend how much in a function.
+    SpansOf(spans_of::SpansOfArguments),
     /// Start the server and a small shop under load, with problems to find.
     Demo(demo::DemoArguments),
     /// The shop alone, as `demo` starts it.
@@ -117,6 +120,7 @@ fn main() -> ExitCode {
         Command::Config(command) => config::run(command),
         Command::Store(command) => store::run(command),
         Command::Query(arguments) => query::run(&arguments),
+        Command::SpansOf(arguments) => spans_of::run(&arguments),
         Command::Demo(arguments) => demo::run(arguments),
         Command::DemoShop(arguments) => demo::run_shop(arguments),
     };

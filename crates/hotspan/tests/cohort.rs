@@ -219,6 +219,72 @@ fn cohorts_lead_to_their_code() {
     refused("/api/v1/cohort", json!({ "query": "{ }" }), "flame(cpu)");
 }
 
+/// Scenario: a trace, a function, endpoints and services are asked what their code costs.
+/// Guarantee: the planted milliseconds, for each span, operation and service, and the way back to example traces.
+#[test]
+fn code_leads_back_to_traces() {
+    let (_store, server) = started();
+    let ns = |milliseconds: i64| json!(milliseconds * MS as i64);
+    let id = |span: [u8; 8]| format!("{:02x}", span[0]).repeat(8);
+
+    let trace = format!("{:02x}", trace_id(3)[0]).repeat(16);
+    let summary = server.get_json(&format!("/api/v1/trace/{trace}/profile-summary"));
+    for span in [FRONT, ORDER, TAX] {
+        let facts = &summary["spans"][id(span)];
+        assert_eq!((&facts["cpu_ns"], &facts["samples"]), (&ns(cpu_ms(3, span)), &json!(2)), "{summary}");
+    }
+    assert_eq!(summary["total"]["cpu_ns"], ns(cpu_ms(3, FRONT) + cpu_ms(3, ORDER) + cpu_ms(3, TAX)));
+    assert_eq!(summary["exactness"]["spans_with_samples"], 3);
+    assert_eq!(server.get("/api/v1/trace/0badc0de/profile-summary").unwrap().status, 404);
+    assert_eq!(server.get("/api/v1/trace/xyz/profile-summary").unwrap().status, 400);
+
+    let all_tax: i64 = (0..TRACES).map(|trace| cpu_ms(trace, TAX)).sum();
+    for (question, functions) in
+        [("function=lookupTaxRate", 1), ("regex=lookup.*", 1), ("regex=json%5C..*%7Clookup.*", 2)]
+    {
+        let found = server.get_json(&format!("/api/v1/functions/spans?{question}&limit=4"));
+        assert_eq!(found["functions"].as_array().unwrap().len(), functions, "{found}");
+        let operation = &found["operations"][0];
+        assert_eq!((&operation["service"], &operation["operation"]), (&json!("tax"), &json!("calculate")));
+        assert_eq!((&operation["value"], &operation["spans"]), (&ns(all_tax), &json!(12)));
+        assert_eq!((found["operations"].as_array().unwrap().len(), &found["span_count"]), (1, &json!(12)));
+        let spans = found["spans"].as_array().unwrap();
+        assert_eq!((spans.len(), &spans[0]["value"], &spans[0]["span_id"]), (4, &ns(400), &json!(id(TAX))));
+        assert!(operation["traces"].as_array().unwrap().contains(&spans[0]["trace_id"]));
+    }
+    let outside = server.get_json("/api/v1/functions/spans?function=gc");
+    assert_eq!((&outside["value"], &outside["unlinked_value"]), (&ns(24), &ns(24)));
+    assert_eq!(server.get_json("/api/v1/functions/spans?function=nothing")["operations"], json!([]));
+    assert_eq!(server.get("/api/v1/functions/spans").unwrap().status, 400);
+    assert_eq!(server.get("/api/v1/functions/spans?regex=(").unwrap().status, 400);
+
+    let endpoints = server.get_json("/api/v1/endpoints");
+    let rows = endpoints["endpoints"].as_array().unwrap();
+    assert_eq!(rows.len(), 3, "{endpoints}");
+    assert_eq!(
+        (&rows[0]["service"], &rows[0]["operation"], &rows[0]["requests"]),
+        (&json!("tax"), &json!("calculate"), &json!(12))
+    );
+    assert_eq!(rows[0]["value"], ns(all_tax));
+    assert_eq!(rows[0]["per_request"], json!(all_tax as f64 * MS as f64 / 12.0));
+    assert_eq!(rows[0]["functions"][0]["function"], "json.Unmarshal");
+
+    let services = server.get_json("/api/v1/services");
+    let order = services["services"].as_array().unwrap().iter().find(|row| row["service"] == "order").unwrap();
+    let all_order: i64 = (0..TRACES).map(|trace| cpu_ms(trace, ORDER)).sum();
+    let close = |value: &Value, expected: f64| (value.as_f64().unwrap() / expected - 1.0).abs() < 1e-6;
+    // The service did something for nobody besides; the operation did not.
+    assert!(close(&order["cpu_ns_per_request"], (all_order + 24) as f64 * MS as f64 / 12.0), "{order}");
+    assert!(close(&order["operations"][0]["cpu_ns_per_request"], all_order as f64 * MS as f64 / 12.0), "{order}");
+    assert_eq!(order["cpu_series"].as_array().unwrap().len(), 48);
+
+    let flame = ask_json(&server, "/api/v1/cohort/flame", &json!({ "query": "{ name = \"calculate\" }" }));
+    let names = flame["flamebearer"]["names"].as_array().unwrap();
+    let at = names.iter().position(|name| name == "json.Unmarshal").unwrap();
+    assert_eq!(flame["flamebearer"]["frames"][at], json!({ "file": "json.Unmarshal.rs", "line": 7 }));
+    assert_eq!(flame["flamebearer"]["frames"].as_array().unwrap().len(), names.len());
+}
+
 fn hotspan(server: &Server, arguments: &[&str]) -> (bool, String, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_hotspan"))
         .args(arguments)
@@ -248,6 +314,10 @@ fn the_command_line_asks_too() {
     assert!(ok && json["functions"][0]["function"] == "json.Unmarshal", "{json}");
     let (ok, rates, _) = hotspan(&server, &["query", "{ } | count_over_time() by(resource.service.name)"]);
     assert!(ok && rates.contains("order") && rates.contains("12"), "{rates}");
+    let (ok, spans, _) = hotspan(&server, &["spans-of", "lookupTaxRate"]);
+    assert!(ok && spans.contains("calculate") && spans.contains("400ms"), "{spans}");
+    let (ok, spans, _) = hotspan(&server, &["spans-of", "lookupTax"]);
+    assert!(ok && spans.contains("--regex"), "{spans}");
     let (ok, _, error) = hotspan(&server, &["query", "{ duraton > 1s }"]);
     assert!(!ok && error.contains('^') && error.contains("duration"), "{error}");
     let (ok, _, error) = hotspan(&server, &["query", "{ }", "--server", "http://127.0.0.1:1"]);

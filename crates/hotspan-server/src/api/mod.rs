@@ -2,7 +2,10 @@
 
 mod cohort;
 mod diff;
+mod endpoints;
 mod error;
+mod flame_json;
+mod functions;
 mod mistake;
 mod profile;
 mod pyroscope;
@@ -11,6 +14,7 @@ mod services;
 mod span_metrics;
 mod status;
 mod tempo;
+mod trace_summary;
 
 use std::sync::Arc;
 
@@ -41,6 +45,9 @@ pub(crate) fn everything(app: Arc<App>) -> Router {
         .route("/api/v1/services", get(services::services))
         .route("/api/v1/service-graph", get(service_graph::service_graph))
         .route("/metrics/spans", get(span_metrics::span_metrics))
+        .route("/api/v1/endpoints", get(endpoints::endpoints))
+        .route("/api/v1/functions/spans", get(functions::spans))
+        .route("/api/v1/trace/{id}/profile-summary", get(trace_summary::profile_summary))
         .merge(cohort::routes())
         .fallback(get(page::serve))
         .with_state(app)

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use axum::extract::{Query, State};
 use axum::response::{IntoResponse, Response};
-use hotspan_formats::flamebearer::FlamebearerProfile;
 use hotspan_formats::span_identity::{parse_span_id, parse_trace_id};
 use hotspan_formats::{collapsed, dot, flame_page, gzip, speedscope, svg, text_flame};
 use hotspan_lake::catalog::now_nanos;
@@ -212,7 +211,7 @@ fn flame_query(parameters: &ProfileParameters, now: i64) -> Result<FlameQuery, A
 
 /// Flamebearer JSON with what the numbers rest on.
 fn flame_json(tree: &hotspan_model::FlameTree, profile_type: &ProfileType, exactness: &Exactness) -> String {
-    let mut answer = serde_json::to_value(FlamebearerProfile::single(tree, profile_type)).unwrap_or_default();
+    let mut answer = super::flame_json::single(tree, profile_type);
     answer["exactness"] = exactness_json(exactness);
     answer.to_string()
 }
@@ -223,6 +222,8 @@ pub(crate) fn exactness_json(exactness: &Exactness) -> Value {
         "samples": exactness.samples,
         "spans": exactness.spans,
         "linked_samples": exactness.linked_samples,
+        "inherited": exactness.inherited_samples,
+        "inferred": exactness.inferred_samples,
         "pruned_nodes": exactness.pruned_nodes,
         "pruned_value": exactness.pruned_value,
         "unresolved_paths": exactness.unresolved_paths,

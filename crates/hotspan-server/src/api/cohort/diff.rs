@@ -4,14 +4,13 @@ use axum::Json;
 use axum::response::{IntoResponse, Response};
 use hotspan_formats::change_table::{Measure, changes_text, function_changes};
 use hotspan_formats::diff_tree::DiffTree;
-use hotspan_formats::flamebearer::FlamebearerProfile;
 use hotspan_model::{FlameTree, TenantId};
 use hotspan_query::FlameQuery;
 use serde_json::{Value, json};
 
 use super::request::CohortQuestion;
 use super::selected::{Selected, is_time};
-use crate::api::QuestionError;
+use crate::api::{QuestionError, flame_json};
 use crate::app::Core;
 
 /// The comparison, the baseline on the left. Values are of one request; where they are counts, of a thousand, since
@@ -49,7 +48,8 @@ pub(super) async fn diff(core: &Core, tenant: &TenantId, question: &CohortQuesti
             "per_request": tree.total() as f64 / selected.requests().max(1) as f64,
         })
     };
-    let mut json = serde_json::to_value(FlamebearerProfile::double(&tree, &question.profile_type)).unwrap_or_default();
+    let tree = tree.pruned(question.max_nodes);
+    let mut json = flame_json::double(&tree, [&right_answer.tree, &left_answer.tree], &question.profile_type);
     json["per_requests"] = json!(per);
     json["left"] = side(&left, &left_answer.tree);
     json["right"] = side(&right, &right_answer.tree);

@@ -2,14 +2,13 @@
 
 use axum::Json;
 use axum::response::{IntoResponse, Response};
-use hotspan_formats::flamebearer::FlamebearerProfile;
 use hotspan_model::TenantId;
 use http::{HeaderMap, Uri};
 
 use super::request::CohortQuestion;
 use super::selected::Selected;
-use crate::api::QuestionError;
 use crate::api::profile::{AskedFlame, TextParameters, flame_response};
+use crate::api::{QuestionError, flame_json};
 use crate::app::Core;
 
 /// The flame graph in the format asked for: flamebearer JSON, if nothing is said.
@@ -24,8 +23,7 @@ pub(super) async fn flame(
     match question.format.as_deref() {
         None | Some("json" | "flamebearer") => {
             let answer = core.engine.flame(tenant, &selected.query).await?;
-            let mut json = serde_json::to_value(FlamebearerProfile::single(&answer.tree, &question.profile_type))
-                .unwrap_or_default();
+            let mut json = flame_json::single(&answer.tree, &question.profile_type);
             json["exactness"] = selected.exactness(&answer.tree, &answer.exactness);
             Ok(Json(json).into_response())
         }

@@ -1,0 +1,93 @@
+//! What is known of the functions of a flame graph besides their names: Hotspan's addition to flamebearer.
+
+use hashbrown::HashMap;
+use hotspan_model::{FlameTree, FrameKind};
+use serde::Serialize;
+
+/// A function: where it stands and where it comes from. What is not known is left out.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct FrameFacts {
+    /// The file.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub file: String,
+    /// The line that carries the most.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub line: u32,
+    /// What kind of code it is.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub kind: &'static str,
+    /// The binary or library.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub module: String,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks this way")]
+fn is_zero(line: &u32) -> bool {
+    *line == 0
+}
+
+/// The facts of each name, in the order of `names`; those of a name that no tree has are empty. Of several trees, the
+/// first that knows a function tells.
+pub fn frame_facts(names: &[String], trees: &[&FlameTree]) -> Vec<FrameFacts> {
+    let mut known: HashMap<&str, (i64, FrameFacts)> = HashMap::with_capacity(names.len());
+    for tree in trees {
+        let mut of_tree: HashMap<u32, (i64, FrameFacts)> = HashMap::new();
+        for node in tree.nodes().iter().skip(1) {
+            let weight = node.self_value.max(0);
+            if of_tree.get(&node.name).is_some_and(|(best, facts)| *best >= weight && !facts.file.is_empty()) {
+                continue;
+            }
+            let origin = tree.origin(node.name);
+            let facts = FrameFacts {
+                file: tree.name(node.file).to_owned(),
+                line: node.line,
+                kind: kind_name(origin.kind),
+                module: tree.name(origin.module).to_owned(),
+            };
+            of_tree.insert(node.name, (weight, facts));
+        }
+        for (name, facts) in of_tree {
+            known.entry(tree.name(name)).or_insert(facts);
+        }
+    }
+    names
+        .iter()
+        .map(|name| known.get(name.as_str()).map_or_else(FrameFacts::default, |(_, facts)| facts.clone()))
+        .collect()
+}
+
+/// A kind as the page and OTLP name it; empty if not known.
+fn kind_name(kind: FrameKind) -> &'static str {
+    match kind {
+        FrameKind::Unknown => "",
+        FrameKind::Native => "native",
+        FrameKind::Kernel => "kernel",
+        FrameKind::Managed => "managed",
+        FrameKind::Jit => "jit",
+        FrameKind::Inlined => "inlined",
+        FrameKind::Runtime => "runtime",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Scenario: a function that is called from two places, one without anything known, a name that is no function.
+    /// Guarantee: facts stand at the name's place; the heaviest line counts; what is not known is left out of JSON.
+    #[test]
+    fn facts_stand_beside_names() {
+        let mut tree = FlameTree::default();
+        tree.add_stack(["main", "parse"], 9);
+        tree.add_stack(["parse"], 2);
+        let file = tree.intern("tax.go");
+        tree.place(2, file, 112, 9);
+        tree.place(3, file, 7, 2);
+        let parse = tree.intern("parse");
+        tree.describe(parse, FrameKind::Native, "shop");
+        let names = ["total", "parse", "main"].map(str::to_owned);
+        let facts = serde_json::to_value(frame_facts(&names, &[&tree])).unwrap();
+        let expected = r#"[{},{"file":"tax.go","line":112,"kind":"native","module":"shop"},{}]"#;
+        assert_eq!(facts, serde_json::from_str::<serde_json::Value>(expected).unwrap());
+    }
+}

@@ -1,0 +1,72 @@
+//! `/api/v1/trace/{id}/profile-summary`: what profiles know of each span of a trace, for painting a waterfall.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{Path, State};
+use hotspan_model::TraceId;
+use hotspan_query::span_facts::SpanFacts;
+use hotspan_query::{SampleOwners, SpanKey};
+use http::{HeaderMap, StatusCode};
+use serde_json::{Map, Value, json};
+
+use super::ApiError;
+use super::profile::exactness_json;
+use crate::app::App;
+use crate::receive::tenant_of;
+
+/// Answers `/api/v1/trace/{id}/profile-summary`: spans without samples are left out.
+pub(crate) async fn profile_summary(
+    State(app): State<Arc<App>>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Result<Json<Value>, ApiError> {
+    let core = app.core()?;
+    let tenant = tenant_of(&app, &headers)?;
+    let trace_id: TraceId =
+        id.parse().map_err(|error: hotspan_model::ids::IdError| ApiError::invalid(error.to_string()))?;
+    let snapshot = core.engine.snapshot();
+    // A trace is found wherever it is.
+    let always = (i64::MIN, i64::MAX);
+    let spans = core.engine.outlines(&tenant, &snapshot, &[trace_id], always).await?;
+    if spans.is_empty() {
+        return Err(ApiError { status: StatusCode::NOT_FOUND, message: format!("there is no trace {trace_id}") });
+    }
+    let keys = spans.iter().map(|span| SpanKey { trace_id: Some(trace_id), span_id: span.span_id }).collect();
+    let (facts, exactness) = core.engine.span_facts(&tenant, &snapshot, SampleOwners::Spans(keys), always).await?;
+    let mut sum = SpanFacts::default();
+    let mut by_span = Map::new();
+    for ((_, span), facts) in &facts {
+        sum.cpu = sum.cpu.saturating_add(facts.cpu);
+        sum.wall = sum.wall.saturating_add(facts.wall);
+        sum.off_cpu = sum.off_cpu.saturating_add(facts.off_cpu);
+        sum.lock = sum.lock.saturating_add(facts.lock);
+        sum.allocated = sum.allocated.saturating_add(facts.allocated);
+        sum.samples += facts.samples;
+        sum.inherited += facts.inherited;
+        sum.inferred += facts.inferred;
+        by_span.insert(span.to_string(), facts_json(facts));
+    }
+    let mut exactness = exactness_json(&exactness);
+    exactness["spans"] = json!(spans.len());
+    exactness["spans_with_samples"] = json!(facts.len());
+    Ok(Json(json!({
+        "trace_id": trace_id.to_string(),
+        "spans": by_span,
+        "total": facts_json(&sum),
+        "exactness": exactness,
+    })))
+}
+
+fn facts_json(facts: &SpanFacts) -> Value {
+    json!({
+        "cpu_ns": facts.cpu,
+        "wall_ns": facts.wall,
+        "wait_ns": facts.waiting(),
+        "lock_ns": facts.lock,
+        "allocated_bytes": facts.allocated,
+        "samples": facts.samples,
+        "inherited": facts.inherited,
+        "inferred": facts.inferred,
+    })
+}

@@ -1,0 +1,122 @@
+//! `hotspan spans-of FUNCTION`: which operations and traces spend how much in a function.
+
+use clap::Args;
+use serde_json::Value;
+
+use crate::client::{Client, ServerArguments};
+use crate::query::say;
+use crate::table::{Align, Table, duration_text};
+
+/// Show which operations, services and traces spend how much in a function
+#[derive(Debug, Args)]
+pub(crate) struct SpansOfArguments {
+    /// The function's whole name, as flame graphs show it
+    #[arg(value_name = "FUNCTION")]
+    function: String,
+    /// Read FUNCTION as a regular expression for the whole name
+    #[arg(long)]
+    regex: bool,
+    /// Profile type: cpu, wall, alloc_space, …, or a five-part id
+    #[arg(long = "type", value_name = "TYPE", default_value = "cpu")]
+    profile_type: String,
+    /// Only this service
+    #[arg(long, value_name = "NAME")]
+    service: Option<String>,
+    /// Start of the time: a date, a number, or a distance such as now-1h
+    #[arg(long, value_name = "TIME", default_value = "now-1h")]
+    from: String,
+    /// End of the time
+    #[arg(long, value_name = "TIME", default_value = "now")]
+    to: String,
+    /// How many spans to list
+    #[arg(long, value_name = "N", default_value = "10")]
+    limit: u32,
+    /// Print the server's JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    server: ServerArguments,
+}
+
+/// Runs the command.
+pub(crate) fn run(arguments: &SpansOfArguments) -> anyhow::Result<()> {
+    let client = Client::new(&arguments.server);
+    let limit = arguments.limit.to_string();
+    let name = if arguments.regex { "regex" } else { "function" };
+    let mut query = vec![
+        (name, arguments.function.as_str()),
+        ("type", &arguments.profile_type),
+        ("start", &arguments.from),
+        ("end", &arguments.to),
+        ("limit", &limit),
+    ];
+    if let Some(service) = &arguments.service {
+        query.push(("service", service));
+    }
+    let answer = client.get("/api/v1/functions/spans", &query)?.json()?;
+    say(if arguments.json { format!("{answer:#}") } else { draw(&answer, arguments) }.trim_end());
+    Ok(())
+}
+
+fn draw(answer: &Value, arguments: &SpansOfArguments) -> String {
+    let unit = answer["unit"].as_str().unwrap_or_default();
+    let value = |value: &Value| value_text(value.as_f64().unwrap_or(0.0), unit);
+    if answer["functions"].as_array().is_none_or(Vec::is_empty) {
+        return format!(
+            "no sample of {} between {} and {}; names must fit whole, --regex takes a pattern",
+            arguments.function, arguments.from, arguments.to
+        );
+    }
+    let mut text =
+        format!("{} in all, {} of it outside of spans\n\n", value(&answer["value"]), value(&answer["unlinked_value"]));
+    let mut operations = Table::new(&[
+        ("service", Align::Left),
+        ("operation", Align::Left),
+        ("in it", Align::Right),
+        ("spans", Align::Right),
+        ("a span", Align::Right),
+        ("example", Align::Left),
+    ]);
+    for row in answer["operations"].as_array().into_iter().flatten() {
+        operations.row([
+            row["service"].as_str().unwrap_or_default().to_owned(),
+            row["operation"].as_str().unwrap_or_default().to_owned(),
+            value(&row["value"]),
+            row["spans"].to_string(),
+            value(&row["value_per_span"]),
+            row["traces"][0].as_str().unwrap_or_default().to_owned(),
+        ]);
+    }
+    text.push_str(&operations.draw());
+    let mut spans = Table::new(&[
+        ("trace", Align::Left),
+        ("span", Align::Left),
+        ("service", Align::Left),
+        ("name", Align::Left),
+        ("duration", Align::Right),
+        ("in it", Align::Right),
+    ]);
+    for row in answer["spans"].as_array().into_iter().flatten() {
+        spans.row([
+            row["trace_id"].as_str().unwrap_or_default().to_owned(),
+            row["span_id"].as_str().unwrap_or_default().to_owned(),
+            row["service"].as_str().unwrap_or_default().to_owned(),
+            row["name"].as_str().unwrap_or_default().to_owned(),
+            duration_text(row["duration_ns"].as_i64().unwrap_or(0)),
+            value(&row["value"]),
+        ]);
+    }
+    if !spans.is_empty() {
+        text.push('\n');
+        text.push_str(&spans.draw());
+    }
+    text
+}
+
+fn value_text(value: f64, unit: &str) -> String {
+    match unit {
+        "nanoseconds" => duration_text(value.round() as i64),
+        "count" | "" => format!("{value:.1}"),
+        unit => format!("{value:.0} {unit}"),
+    }
+}
