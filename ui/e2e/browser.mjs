@@ -1,26 +1,52 @@
 // One browser for the end-to-end checks. HOTSPAN names the server; the page must already be built into it.
+import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
 import { chromium } from 'playwright-core';
 
 export const origin = process.env.HOTSPAN ?? 'http://127.0.0.1:4040';
 
+const INSTALLED = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'];
+
 export function launch() {
+  const executablePath = process.env.CHROMIUM ?? INSTALLED.find((path) => existsSync(path));
+  if (!executablePath) throw new Error(`no browser: install Debian's chromium (apt-get install chromium), or name one in CHROMIUM`);
   return chromium.launch({
-    executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
+    executablePath,
     args: ['--headless', '--no-sandbox', '--disable-gpu', '--disable-background-networking', '--disable-component-update', '--disable-sync', '--no-first-run'],
   });
 }
 
-export async function newPage(browser, options = {}) {
-  const page = await browser.newPage({ viewport: { width: 1440, height: 900 }, ...options });
-  page.faults = [];
-  page.on('pageerror', (error) => page.faults.push(error.message));
+/** A page of its own window. Script errors on it are kept, and fail the test when it is closed. */
+export async function openPage(browser, hash, options = {}) {
+  const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, ...options });
+  await context.grantPermissions(['clipboard-read', 'clipboard-write'], { origin });
+  const page = await context.newPage();
+  page.setDefaultTimeout(20_000);
+  const faults = [];
+  page.on('pageerror', (error) => faults.push(error.message));
+  await page.goto(`${origin}/#/${hash}`);
+  page.finish = async () => {
+    await context.close();
+    assert.deepEqual(faults, [], 'no script error on the way');
+  };
   return page;
 }
 
-export const VIEWS = ['services', 'services?as=graph', 'traces', 'profiles', 'profiles?view=table', 'profiles?view=tree', 'profiles?view=flame', 'compare', 'explain', 'status'];
+/** Waits until no answer is on its way and nothing says "reading". */
+export async function settle(page) {
+  await page.waitForLoadState('networkidle').catch(() => undefined);
+  await page.locator('.progress').waitFor({ state: 'detached' });
+}
 
-/** Fails loudly, with what was expected: the runner prints nothing else. */
-export function check(condition, what) {
-  if (!condition) throw new Error(`expected: ${what}`);
-  console.log(`ok   ${what}`);
+/** Presses keys one by one, as a person would. */
+export async function press(page, ...keys) {
+  for (const key of keys) {
+    await page.keyboard.press(key);
+    await page.waitForTimeout(60);
+  }
+}
+
+/** Waits until the address says so. */
+export async function addressHas(page, text) {
+  await page.waitForFunction((wanted) => decodeURIComponent(location.hash.replaceAll('+', ' ')).includes(wanted), text);
 }

@@ -38,6 +38,8 @@ pub struct Settings {
     pub retention: RetentionOptions,
     /// Services that are asked for their profiles.
     pub scrape: Vec<ScrapeJob>,
+    /// Folder of the source code that is shown beside the lines of flame graphs.
+    pub source: Option<PathBuf>,
     /// Whether requests must name their tenant.
     pub multi_tenancy: bool,
     /// How long stopping waits for requests that are under way.
@@ -135,6 +137,7 @@ impl Default for Settings {
             compaction: CompactionOptions::default(),
             retention: RetentionOptions::default(),
             scrape: Vec::new(),
+            source: None,
             multi_tenancy: false,
             shutdown_grace: Duration::from_secs(10),
             log: LogSettings::default(),

@@ -75,7 +75,8 @@ pub(crate) fn run(arguments: DemoArguments) -> anyhow::Result<()> {
         return Ok(());
     }
     let loaded = load(&arguments.flags.into())?;
-    let settings = loaded.config.settings;
+    let mut settings = loaded.config.settings;
+    settings.source = settings.source.or_else(checkout);
     let switches = arguments.fix.iter().map(|problem| (*problem, false));
     let switches: Vec<_> = switches.chain(arguments.broken.iter().map(|problem| (*problem, true))).collect();
     if let Some(running) = Control::of_store(&settings.store).ok().filter(|_| !switches.is_empty()) {
@@ -116,6 +117,11 @@ pub(crate) fn run_shop(arguments: ShopArguments) -> anyhow::Result<()> {
     })?;
     let ShopArguments { server, store, scenario, rate } = arguments;
     hotspan_demo::run_shop(&ShopOptions { server, store, scenario, rate }, &stop)
+}
+
+/// The working folder, if it is a checkout of Hotspan: then the lines of the shop's code can be shown.
+fn checkout() -> Option<PathBuf> {
+    Path::new("crates/hotspan-demo/src").is_dir().then(|| PathBuf::from("."))
 }
 
 async fn serve_with_shop(settings: Settings, scenario: Scenario, rate: f64) -> anyhow::Result<()> {

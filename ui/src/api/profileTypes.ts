@@ -20,10 +20,15 @@ export function sortTypes(types: readonly ProfileType[]): ProfileType[] {
   return [...types].sort((a, b) => rank(a) - rank(b) || (a.ID < b.ID ? -1 : 1));
 }
 
+/** `name="value"`; a name that is no plain word, as OTLP's with dots are, is quoted too. */
+export function labelMatcher(name: string, value: string): string {
+  return `${/^[a-zA-Z_]\w*$/.test(name) ? name : `"${name}"`}=${JSON.stringify(value)}`;
+}
+
 /** A label selector from pairs; values are quoted as Prometheus quotes them. */
 export function selectorOf(labels: Readonly<Record<string, string>>): string {
   return `{${Object.entries(labels)
     .filter(([, value]) => value)
-    .map(([name, value]) => `${/^[a-zA-Z_]\w*$/.test(name) ? name : `"${name}"`}=${JSON.stringify(value)}`)
+    .map(([name, value]) => labelMatcher(name, value))
     .join(', ')}}`;
 }

@@ -47,6 +47,33 @@ export async function selectSeries(
   return body.series ?? [];
 }
 
+export interface HeatmapExemplar {
+  timestamp?: string | number;
+  traceId?: string;
+  spanId?: string;
+  value?: string | number;
+}
+
+export interface HeatmapSlots {
+  slots: { timestamp: number; yMin: number[]; counts: number[] }[];
+  exemplars: HeatmapExemplar[];
+}
+
+/** How much of a profile's value single spans took, over time. */
+export async function selectSpanHeatmap(typeId: string, selector: string, range: ResolvedRange, stepSeconds: number, signal: AbortSignal): Promise<HeatmapSlots> {
+  type RawSlot = { timestamp?: string | number; yMin?: (string | number)[]; counts?: (string | number)[]; exemplars?: HeatmapExemplar[] };
+  const body = await postJson<{ series?: { slots?: RawSlot[] }[] }>(
+    querier('SelectHeatmap'),
+    { profileTypeID: typeId, labelSelector: selector, start: Math.floor(range.fromMs), end: Math.ceil(range.toMs), step: stepSeconds, queryType: 'HEATMAP_QUERY_TYPE_SPAN', exemplarType: 'EXEMPLAR_TYPE_SPAN' },
+    signal,
+  );
+  const slots = (body.series ?? []).flatMap((series) => series.slots ?? []);
+  return {
+    slots: slots.map((slot) => ({ timestamp: Number(slot.timestamp ?? 0), yMin: (slot.yMin ?? []).map(Number), counts: (slot.counts ?? []).map(Number) })),
+    exemplars: slots.flatMap((slot) => slot.exemplars ?? []).sort((a, b) => Number(b.value ?? 0) - Number(a.value ?? 0)),
+  };
+}
+
 export interface StackSelection {
   typeId: string;
   selector: string;
@@ -90,9 +117,22 @@ export function readProfile(question: ProfileQuestion, signal: AbortSignal, form
   return getBytes(profileAddress(question, format), signal);
 }
 
-/** Samples with their time, for the timeline view. */
-export function readTimedSamples(traceId: string, spanId: string | null, type: string, signal: AbortSignal): Promise<ArrayBuffer> {
-  return getBytes(address('/api/v1/profiles', { trace_id: traceId, span_id: spanId, type, limit: 200_000 }), signal);
+const SAMPLE_PAGE = 10_000;
+/** More than this no screen tells apart; what is left out is told. */
+const MOST_SAMPLES = 100_000;
+
+/** Samples with their time and thread, of the whole trace or of those spans of it that are wanted. */
+export async function readTimedSamples(traceId: string, spans: ReadonlySet<string> | null, type: string, signal: AbortSignal): Promise<ArrayBuffer> {
+  const samples: { span_id?: string }[] = [];
+  let total = 0;
+  for (let offset: number | null = 0; offset !== null && offset < MOST_SAMPLES; ) {
+    const only: string | null = spans?.size === 1 ? [...spans][0]! : null;
+    const page: { samples?: { span_id?: string }[]; next_offset?: number | null; total?: number } = await getJson(address('/api/v1/profiles', { trace_id: traceId, span_id: only, type, limit: SAMPLE_PAGE, offset }), signal);
+    for (const sample of page.samples ?? []) if (!spans || spans.has(sample.span_id ?? '')) samples.push(sample);
+    total = page.total ?? samples.length;
+    offset = page.next_offset ?? null;
+  }
+  return new TextEncoder().encode(JSON.stringify({ samples, total })).buffer;
 }
 
 export interface SpanProfileFacts {
@@ -121,6 +161,8 @@ export interface SourceExcerpt {
   /** Number of the first line given. */
   first_line: number;
   lines: string[];
+  /** Where the line can be read in a browser. */
+  url?: string;
 }
 
 export function readSource(file: string, line: number, signal: AbortSignal): Promise<SourceExcerpt> {

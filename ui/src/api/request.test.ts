@@ -32,6 +32,8 @@ describe('asking the server', () => {
     expect(await failing(getJson('x', never))).toMatchObject({ kind: 'refused', position: 7, suggestion: '=' });
     answer(400, 'parse error at line 1, col 8: syntax error', 'text/plain');
     expect((await failing(getJson('x', never))).position).toBe(7);
+    answer(400, '1:12: unexpected `>>`\n  { duration >> 5 }\n             ^^\n  expected an operator or `}`', 'text/plain');
+    expect(await failing(getJson('x', never))).toMatchObject({ position: 11, message: 'unexpected `>>`; expected an operator or `}`' });
     answer(500, '{"error":{"message":"disk"}}');
     expect(await failing(getJson('x', never))).toMatchObject({ kind: 'server', message: 'disk', position: null });
   });

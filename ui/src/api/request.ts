@@ -38,6 +38,9 @@ export function address(path: string, query: Readonly<Record<string, QueryValue>
 function positionIn(message: string, body: Record<string, unknown>): number | null {
   if (typeof body.position === 'number') return body.position;
   if (typeof body.offset === 'number') return body.offset;
+  // `1:12: unexpected …`, as compilers write it; questions are asked in one line, so the column is the place.
+  const compiler = /^1:(\d+): /.exec(message);
+  if (compiler) return Number(compiler[1]) - 1;
   const column = /(?:col(?:umn)?|position|character|offset)\s*:?\s*(\d+)/i.exec(message);
   if (!column) return null;
   const number = Number(column[1]);
@@ -67,9 +70,12 @@ async function failure(response: Response, where: string): Promise<ApiError> {
     // Plain text, as Tempo answers.
   }
   if (message.startsWith('<')) message = '';
+  const position = positionIn(message, body);
+  // The editor marks the place itself: of a message that draws the line and a caret under it, only the words are kept.
+  if (position !== null && /\n\s*\^+/.test(message)) message = message.replace(/^\d+:\d+: /, '').replace(/\n[^\n]*\n\s*\^+\s*/, '; ').trim();
   const suggestion = typeof body.suggestion === 'string' ? body.suggestion : typeof body.hint === 'string' ? body.hint : null;
   const kind = kindOf(response.status, Object.keys(body).length > 0);
-  return new ApiError(kind, message || `${response.status} ${response.statusText}`, where, response.status, positionIn(message, body), suggestion);
+  return new ApiError(kind, message || `${response.status} ${response.statusText}`, where, response.status, position, suggestion);
 }
 
 async function ask(where: string, init: RequestInit): Promise<Response> {
@@ -104,5 +110,6 @@ export async function postBytes(where: string, body: unknown, signal: AbortSigna
 }
 
 function postInit(body: unknown, signal: AbortSignal): RequestInit {
-  return { method: 'POST', signal, headers: { accept: 'application/json', 'content-type': 'application/json' }, body: JSON.stringify(body) };
+  // Labels of OTLP have dots in their names, which old readers of this API can't take: it asks who can.
+  return { method: 'POST', signal, headers: { accept: 'application/json; allow-utf8-labelnames=true', 'content-type': 'application/json' }, body: JSON.stringify(body) };
 }

@@ -16,10 +16,11 @@ export async function copyText(text: string): Promise<boolean> {
   }
 }
 
-export function CopyButton({ text, label = 'Copy' }: { text: string; label?: string }) {
+export function CopyButton({ text, label = 'Copy', title }: { text: string; label?: string; title?: string }) {
   const [copied, setCopied] = useState(false);
   return (
     <button
+      title={title}
       onClick={() => {
         void copyText(text).then((done) => {
           setCopied(done);

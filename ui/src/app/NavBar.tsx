@@ -1,5 +1,8 @@
-import { hrefOf, usePageLocation } from '../location/urlState';
+import { formatFragment, hrefOf, usePageLocation } from '../location/urlState';
+import { useTimeRange } from '../location/useTimeRange';
 import { toggleTheme, useTheme } from '../theme/theme';
+import { CopyButton } from './CopyButton';
+import { ServicePicker } from './ServicePicker';
 import { TimeRangePicker } from './TimeRangePicker';
 
 const VIEWS: readonly [path: string, label: string][] = [
@@ -13,6 +16,7 @@ const VIEWS: readonly [path: string, label: string][] = [
 
 export function NavBar({ showKeys }: { showKeys: () => void }) {
   const { path, params } = usePageLocation();
+  const { resolved } = useTimeRange();
   const theme = useTheme();
   const here = path[0] === 'trace' ? 'traces' : (path[0] ?? 'services');
   return (
@@ -27,15 +31,13 @@ export function NavBar({ showKeys }: { showKeys: () => void }) {
           </a>
         ))}
       </nav>
-      {params.service && (
-        <span className="row" style={{ gap: 4 }}>
-          <span className="muted">service</span> <b>{params.service}</b>
-          <a aria-label="All services" title="All services" href={hrefOf([...path], { ...params, service: null })}>
-            ×
-          </a>
-        </span>
-      )}
+      <ServicePicker />
       <TimeRangePicker />
+      <CopyButton
+        label="Link"
+        title="Copy a link to exactly this view, with the time range fixed"
+        text={location.href.replace(/#.*$/, '') + formatFragment(path, { ...params, from: String(Math.floor(resolved.fromMs)), to: String(Math.ceil(resolved.toMs)) })}
+      />
       <button title="All keys" onClick={showKeys}>
         <kbd>?</kbd> keys
       </button>

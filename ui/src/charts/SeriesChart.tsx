@@ -1,7 +1,8 @@
 // Lines over time in SVG: few series, a few hundred points, brushing for a time range.
 import { useMemo, useRef, useState } from 'react';
 import { useElementSize } from '../app/useElementSize';
-import { clockTime, dateAndTime, utc } from '../format/clock';
+import { dateAndTime, utc } from '../format/clock';
+import { clockTicks } from '../format/timeTicks';
 import { type Theme, useTheme } from '../theme/theme';
 import { serviceColour } from '../theme/evenPalette';
 
@@ -27,7 +28,7 @@ export function SeriesChart({ lines, fromMs, toMs, height = 110, format, label, 
   const [drag, setDrag] = useState<{ from: number; to: number } | null>(null);
   const [hover, setHover] = useState<number | null>(null);
   const highest = useMemo(() => Math.max(1e-12, ...lines.flatMap((line) => line.points.map((point) => point.value))), [lines]);
-  const plot = { left: 64, right: Math.max(65, width - 8), top: 8, bottom: height - 20 };
+  const plot = { left: 72, right: Math.max(73, width - 12), top: 8, bottom: height - 20 };
   const x = (at: number) => plot.left + ((at - fromMs) / (toMs - fromMs)) * (plot.right - plot.left);
   const y = (value: number) => plot.bottom - (value / highest) * (plot.bottom - plot.top);
   const timeAt = (clientX: number) => {
@@ -62,9 +63,9 @@ export function SeriesChart({ lines, fromMs, toMs, height = 110, format, label, 
             </text>
           </g>
         ))}
-        {[0, 0.25, 0.5, 0.75, 1].map((share) => (
-          <text key={share} x={plot.left + share * (plot.right - plot.left)} y={height - 4} textAnchor={share === 0 ? 'start' : share === 1 ? 'end' : 'middle'} fill="var(--muted)">
-            {clockTime(fromMs + share * (toMs - fromMs))}
+        {clockTicks(fromMs, toMs, (plot.right - plot.left) / 90).map((tick) => (
+          <text key={tick.at} x={x(tick.at)} y={height - 4} textAnchor="middle" fill="var(--muted)">
+            {tick.label}
           </text>
         ))}
         {lines.map((line, index) => (

@@ -6,7 +6,7 @@ import { clampWindow, type ValueWindow, wholeWindow } from './geometry';
 import { paintFlame } from './raster';
 import { levelCount } from './tree';
 
-const HEIGHT = 40;
+const HEIGHT = 32;
 
 export function FlameMinimap({ look, window, onWindow }: { look: SceneLook; window: ValueWindow; onWindow: (window: ValueWindow) => void }) {
   const box = useRef<HTMLDivElement>(null);

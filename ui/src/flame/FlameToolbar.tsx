@@ -1,6 +1,6 @@
 import type { RefObject } from 'react';
 import { formatCount, formatShare, formatValue } from '../format/units';
-import { cssOfPixel, diffColour, KIND_LABELS, kindColour } from './colours';
+import { type ColourBy, cssOfPixel, diffColour, KIND_LABELS, kindColour } from './colours';
 import type { FrameKind } from './frameNames';
 import { parseSearch, type SearchResult } from './search';
 import type { Theme } from '../theme/theme';
@@ -63,8 +63,11 @@ export function FlameToolbar({ state, change, tree, search, hit, stepHit, search
       <span className="grow" />
       {!tree.sides && (
         <select aria-label="Colour by" value={state.colourBy} onChange={(event) => change({ colourBy: event.target.value as FlameState['colourBy'] }, 'replace')}>
-          <option value="package">colour: package</option>
-          <option value="kind">colour: kind</option>
+          <option value="package">by package</option>
+          <option value="kind">by kind</option>
+          <option value="thread" disabled={!hasTimeline}>
+            by thread
+          </option>
         </select>
       )}
       <button
@@ -80,7 +83,7 @@ export function FlameToolbar({ state, change, tree, search, hit, stepHit, search
   );
 }
 
-export function FlameLegend({ isDiff, colourBy, theme }: { isDiff: boolean; colourBy: 'package' | 'kind'; theme: Theme }) {
+export function FlameLegend({ isDiff, colourBy, theme }: { isDiff: boolean; colourBy: ColourBy; theme: Theme }) {
   if (isDiff) {
     return (
       <span className="flame-legend">
@@ -93,7 +96,8 @@ export function FlameLegend({ isDiff, colourBy, theme }: { isDiff: boolean; colo
       </span>
     );
   }
-  if (colourBy === 'package') return <span className="flame-legend">one colour per package · runtime and kernel grey</span>;
+  if (colourBy === 'package') return <span className="flame-legend">own code strong, libraries pale, runtime and kernel grey</span>;
+  if (colourBy === 'thread') return <span className="flame-legend">one colour per thread</span>;
   return (
     <span className="flame-legend">
       {(Object.keys(KIND_LABELS) as FrameKind[]).map((kind) => (

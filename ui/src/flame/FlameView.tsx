@@ -2,14 +2,15 @@
 import './flame.css';
 import { useCallback, useDeferredValue, useEffect, useId, useMemo, useRef, useState } from 'react';
 import { Menu, type MenuItem } from '../app/Menu';
+import { useElementSize } from '../app/useElementSize';
 import { Empty } from '../app/Waiting';
 import { type KeyBinding, useKeys } from '../keys/keyLayer';
 import { formatValue } from '../format/units';
 import { useTheme } from '../theme/theme';
-import { diffColours, flamePalette, nameColours } from './colours';
+import { diffColours, flamePalette, nameColours, threadColours } from './colours';
 import { describeChange, type DiffMode, type SideSizes, weightsFor } from './diff';
 import { download, toCollapsed, toSpeedscope, toSvg } from './exports';
-import { FlameCanvas, type SceneLook } from './FlameCanvas';
+import { FlameCanvas, ROW_HEIGHT, type SceneLook } from './FlameCanvas';
 import { FlameMinimap } from './FlameMinimap';
 import { FlameLegend, FlameToolbar } from './FlameToolbar';
 import type { LoadedFlame } from './flameWorker';
@@ -22,13 +23,15 @@ import { search as searchTree } from './search';
 import { SandwichStage } from './SandwichStage';
 import { SourceLines } from './SourceLines';
 import { SpansOfFunction } from './SpansOfFunction';
+import { TimelineAxis } from './TimelineAxis';
 import { describeNode, neighbour, TreeMirror } from './TreeMirror';
 import type { Timeline } from './timeline';
 import { describeTransform, type Transform } from './transforms';
-import { findByPath, type FlameTree, stackOf } from './tree';
+import { findByPath, type FlameTree, levelCount, stackOf } from './tree';
 import { FLAME_VIEWS, type FlameViewName, useFlameState } from './useFlameState';
 import { useFlameTree } from './useFlameTree';
 import { useFlameWindow } from './useFlameWindow';
+import { type LoadSamples, useTimedSamples } from './useTimedSamples';
 
 export interface FlameViewProps {
   bytes: ArrayBuffer;
@@ -37,7 +40,8 @@ export interface FlameViewProps {
   prefix?: string;
   diffMode?: DiffMode;
   sizes?: Partial<SideSizes>;
-  loadTimeline?: (signal: AbortSignal) => Promise<ArrayBuffer>;
+  /** Single samples with times and threads; without them there is no timeline and no colour by thread. */
+  loadTimeline?: LoadSamples;
   pprofHref?: string;
   onLoaded?: (loaded: LoadedFlame) => void;
   /** A second graph on the page leaves the keys to the first. */
@@ -45,28 +49,38 @@ export interface FlameViewProps {
 }
 
 const NO_TRANSFORMS: Transform[] = [];
+/** Toolbar, breadcrumb and minimap together; and the least height in which a table is of use. */
+const CHROME_HEIGHT = 104;
+const LEAST_TABLE = 140;
 
-export function FlameView({ bytes, unit, title, prefix = '', diffMode = 'share', sizes: knownSizes, loadTimeline, pprofHref, onLoaded, keys = true }: FlameViewProps) {
+export function FlameView({ bytes, unit, title, prefix = '', diffMode: wantedMode = 'share', sizes: knownSizes, loadTimeline, pprofHref, onLoaded, keys = true }: FlameViewProps) {
   const theme = useTheme();
   const id = useId();
   const [state, change] = useFlameState(prefix);
   const [loadedSizes, setLoadedSizes] = useState<SideSizes>({ ticksA: 1, ticksB: 1 });
   const sizes = useMemo<SideSizes>(() => ({ ...loadedSizes, ...knownSizes }), [loadedSizes, knownSizes]);
+  // A share of nothing is not a number: with one side empty only absolute values mean something.
+  const emptySide = loadedSizes.ticksA === 0 ? 'A' : loadedSizes.ticksB === 0 ? 'B' : null;
+  const diffMode = emptySide ? 'absolute' : wantedMode;
   // By value, not by object: a new object would lay out a million nodes again for nothing.
   const weightB = weightsFor(diffMode, sizes)?.b ?? 1;
   const weights = useMemo(() => ({ a: 1, b: weightB }), [weightB]);
   const order = state.view === 'left-heavy' || state.view === 'tree' ? 'weight' : 'given';
-  const { loaded, tree: arranged, problem, engine } = useFlameTree(bytes, unit, state.transforms, order, weights);
+  const isTimeline = state.view === 'timeline' && loadTimeline !== undefined;
+  const wantsThreads = state.colourBy === 'thread' && loadTimeline !== undefined;
+  const singles = useTimedSamples(loadTimeline, isTimeline || wantsThreads);
+  const { loaded, tree: arranged, problem, engine } = useFlameTree(wantsThreads && singles.bytes ? singles.bytes : bytes, unit, state.transforms, order, weights);
   const [timeline, setTimeline] = useState<Timeline | null>(null);
   const [timelineNote, setTimelineNote] = useState('');
   const [halves, setHalves] = useState<{ callers: FlameTree; callees: FlameTree } | null>(null);
   const [menu, setMenu] = useState<{ x: number; y: number; title: string; items: MenuItem[] } | null>(null);
   const [spansOf, setSpansOf] = useState<string | null>(null);
-  const [source, setSource] = useState<{ file: string; line: number } | null>(null);
+  const [source, setSource] = useState<{ file: string; line: number; functionName: string } | null>(null);
   const [hit, setHit] = useState(0);
   const searchField = useRef<HTMLInputElement>(null);
   const stage = useRef<HTMLDivElement>(null);
-  const isTimeline = state.view === 'timeline' && loadTimeline !== undefined;
+  const section = useRef<HTMLElement>(null);
+  const { height: sectionHeight } = useElementSize(section);
   const tree = isTimeline ? (timeline?.tree ?? null) : arranged;
 
   useEffect(() => {
@@ -76,22 +90,25 @@ export function FlameView({ bytes, unit, title, prefix = '', diffMode = 'share',
   }, [loaded, onLoaded]);
 
   useEffect(() => {
-    if (!isTimeline || !loadTimeline) return;
-    const abort = new AbortController();
+    if (!isTimeline || !singles.bytes) return;
+    let current = true;
     setTimelineNote('');
-    loadTimeline(abort.signal)
-      .then((samples) => engine().timeline(samples))
+    engine()
+      .timeline(singles.bytes)
       .then(
         (next) => {
+          if (!current) return;
           setTimeline(next);
           if (!next) setTimelineNote('No sample of this selection carries a time.');
         },
-        (cause: unknown) => !abort.signal.aborted && setTimelineNote(cause instanceof Error ? cause.message : String(cause)),
+        (cause: unknown) => current && setTimelineNote(cause instanceof Error ? cause.message : String(cause)),
       );
-    return () => abort.abort();
+    return () => {
+      current = false;
+    };
     // The engine is one per view and never changes.
     // eslint-disable-next-line react-hooks/exhaustive-deps
-  }, [isTimeline, loadTimeline]);
+  }, [isTimeline, singles.bytes]);
 
   const sandwichName = state.functionName;
   useEffect(() => {
@@ -114,17 +131,11 @@ export function FlameView({ bytes, unit, title, prefix = '', diffMode = 'share',
   const palette = useMemo(() => flamePalette(theme), [theme]);
   const colourBy = state.colourBy;
   const lookOf = useCallback(
-    (of: FlameTree, growsUp: boolean, selectedNode: number): SceneLook => ({
-      tree: of,
-      growsUp,
-      nameColour: nameColours(of, colourBy, theme),
-      nodeColour: of.sides ? diffColours(of, weights, theme) : null,
-      weights,
-      search: null,
-      selectedName: -1,
-      selectedNode,
-      palette,
-    }),
+    (of: FlameTree, growsUp: boolean, selectedNode: number): SceneLook => {
+      const nameColour = nameColours(of, colourBy, theme);
+      const nodeColour = of.sides ? diffColours(of, weights, theme) : colourBy === 'thread' ? threadColours(of, nameColour, theme) : null;
+      return { tree: of, growsUp, nameColour, nodeColour, weights, search: null, selectedName: -1, selectedNode, palette };
+    },
     [colourBy, theme, weights, palette],
   );
   const selectedNode = useMemo(() => (tree && state.selected && !isTimeline ? findByPath(tree, parseInt(state.selected, 16)) : -1), [tree, state.selected, isTimeline]);
@@ -153,7 +164,7 @@ export function FlameView({ bytes, unit, title, prefix = '', diffMode = 'share',
         sandwich: (name) => change({ view: 'sandwich', functionName: name }),
         zoom: zoomTo,
         spansOf: setSpansOf,
-        sourceOf: (file, line) => setSource({ file, line }),
+        sourceOf: (file, line) => setSource({ file, line, functionName }),
       }),
     });
   const stepHit = (direction: 1 | -1) => {
@@ -195,6 +206,11 @@ export function FlameView({ bytes, unit, title, prefix = '', diffMode = 'share',
         const bounds = stage.current?.getBoundingClientRect();
         if (tree && bounds && current > 0) openMenu(tree.names[tree.name[current]!]!, current, bounds.left + 60, bounds.top + 40);
       } },
+    { key: 'l', does: 'source of the selected frame', run: () => {
+        const facts = tree?.facts?.[tree.name[current]!];
+        if (source) setSource(null);
+        else if (tree && facts?.file) setSource({ file: facts.file, line: facts.line ?? 1, functionName: tree.names[tree.name[current]!]! });
+      } },
     { key: 'r', does: 'collapse recursion', run: () => addTransform({ do: 'collapse-all-recursion' }) },
     { key: 'i', does: 'invert', run: () => addTransform({ do: 'invert' }) },
     { key: '0', does: 'whole graph', run: () => change({ zoom: '', window: '' }) },
@@ -202,8 +218,8 @@ export function FlameView({ bytes, unit, title, prefix = '', diffMode = 'share',
   useKeys('Flame graph', keys ? bindings : []);
 
   if (problem) return <Empty title="This flame graph cannot be shown">{problem}</Empty>;
-  if (isTimeline && timelineNote) return <Empty title="No timeline"><p>{timelineNote}</p><button onClick={() => change({ view: 'icicle' })}>Back to the icicle</button></Empty>;
-  if (!tree || !loaded) return <div className="flame" aria-busy="true" />;
+  if (isTimeline && (timelineNote || singles.problem)) return <Empty title="No timeline"><p>{timelineNote || singles.problem}</p><button onClick={() => change({ view: 'icicle' })}>Back to the icicle</button></Empty>;
+  if (!tree || !loaded) return <section ref={section} className="flame" aria-busy="true" />;
   if (tree.count === 0 || tree.total[0] === 0) {
     return (
       <Empty title={state.transforms.length > 0 ? 'Nothing is left after the transforms' : 'No samples here'}>
@@ -219,8 +235,26 @@ export function FlameView({ bytes, unit, title, prefix = '', diffMode = 'share',
     <FrameTip tree={of} node={node} viewTotal={shownWindow ? shownWindow.to - shownWindow.from : 0} interval={loaded.exactness?.interval ?? 0} weights={weights} mode={diffMode} sizes={sizes} />
   );
   const zoomNode = state.zoom ? findByPath(tree, parseInt(state.zoom, 16)) : -1;
+  const functions = (
+    <FunctionTable
+      tree={tree}
+      weights={weights}
+      search={search}
+      interval={loaded.exactness?.interval ?? 0}
+      mode={diffMode}
+      sizes={sizes}
+      selected={state.functionName}
+      onSelect={(name) => change({ functionName: name, selected: '' }, 'replace')}
+      onOpen={(name) => change({ view: 'sandwich', functionName: name })}
+      onMenu={(name, x, y) => openMenu(name, -1, x, y)}
+    />
+  );
+  const isGraph = state.view === 'flame' || state.view === 'icicle' || state.view === 'left-heavy' || state.view === 'timeline';
+  // A shallow graph leaves room: the top functions stand under it, instead of nothing.
+  const graphHeight = levelCount(tree) * ROW_HEIGHT + 4;
+  const hasRoom = isGraph && !isTimeline && source === null && sectionHeight - graphHeight - CHROME_HEIGHT >= LEAST_TABLE;
   return (
-    <section className="flame" aria-label={title}>
+    <section ref={section} className="flame" aria-label={title}>
       <FlameToolbar state={state} change={change} tree={tree} search={search} hit={hit} stepHit={stepHit} searchField={searchField} hasTimeline={loadTimeline !== undefined} openMore={openMore} />
       <div className="flame-crumbs">
         <button onClick={() => change({ transforms: NO_TRANSFORMS, zoom: '', window: '' })} title="All frames, no transforms">
@@ -254,30 +288,23 @@ export function FlameView({ bytes, unit, title, prefix = '', diffMode = 'share',
         <span className="grow" />
         <FlameLegend isDiff={tree.sides !== null} colourBy={state.colourBy} theme={theme} />
       </div>
-      {state.view === 'table' && (
-        <FunctionTable
-          tree={tree}
-          weights={weights}
-          search={search}
-          interval={loaded.exactness?.interval ?? 0}
-          mode={diffMode}
-          sizes={sizes}
-          selected={state.functionName}
-          onSelect={(name) => change({ functionName: name, selected: '' }, 'replace')}
-          onOpen={(name) => change({ view: 'sandwich', functionName: name })}
-          onMenu={(name, x, y) => openMenu(name, -1, x, y)}
-        />
+      {emptySide && loaded.isDiff && (
+        <p className="flame-note" role="status">
+          Side {emptySide} has no samples: what follows is the other side alone, in absolute values. Choose another time or other labels for {emptySide}.
+        </p>
       )}
+      {state.view === 'table' && functions}
       {state.view === 'tree' && <CallTree tree={tree} search={search} selected={selectedNode} onSelect={selectNode} onMenu={(node, x, y) => openMenu(tree.names[tree.name[node]!]!, node, x, y)} />}
       {state.view === 'sandwich' && (
         <SandwichStage functionName={state.functionName} halves={halves} lookOf={lookOf} tip={tip} onName={(name) => change({ functionName: name })} onMenu={(name, x, y) => openMenu(name, -1, x, y)} pick={() => change({ view: 'table' })} />
       )}
-      {look && shownWindow && (state.view === 'flame' || state.view === 'icicle' || state.view === 'left-heavy' || state.view === 'timeline') && (
+      {look && shownWindow && isGraph && (
         <>
           <FlameMinimap look={base!} window={shownWindow} onWindow={onWindow} />
           <div
             ref={stage}
             className="flame-stage"
+            style={hasRoom ? { flex: 'none', height: graphHeight } : undefined}
             role="tree"
             tabIndex={0}
             aria-label={`${title}, ${tree.count.toLocaleString('en-US')} frames. Arrows walk, Enter zooms.`}
@@ -297,6 +324,8 @@ export function FlameView({ bytes, unit, title, prefix = '', diffMode = 'share',
             <TreeMirror tree={tree} node={Math.min(current, tree.count - 1)} id={id} />
             <FlameCanvas look={look} window={shownWindow} onWindow={onWindow} onNode={zoomTo} onMenu={(node, x, y) => openMenu(tree.names[tree.name[node]!]!, node, x, y)} tip={tip(tree)} follow={selectedNode} />
           </div>
+          {isTimeline && timeline && <TimelineAxis originMs={timeline.originMs} window={shownWindow} />}
+          {hasRoom && functions}
         </>
       )}
       {menu && <Menu {...menu} close={() => setMenu(null)} />}

@@ -1,36 +1,57 @@
-// The source around a line, where the server knows a repository.
+// The source around a line, docked under the graph, where the server knows a repository.
 import { useEffect, useRef } from 'react';
 import { readSource } from '../api/profiles';
 import { useAnswer } from '../api/useAnswer';
-import { Shown } from '../app/Waiting';
+import { CopyButton } from '../app/CopyButton';
+import { Failure, Progress } from '../app/Waiting';
 
-export function SourceLines({ file, line, close }: { file: string; line: number; close: () => void }) {
-  const dialog = useRef<HTMLDialogElement>(null);
+export function SourceLines({ file, line, functionName, close }: { file: string; line: number; functionName: string; close: () => void }) {
   const answer = useAnswer(`${file}:${line}`, (signal) => readSource(file, line, signal));
+  const here = useRef<HTMLDivElement>(null);
   useEffect(() => {
-    dialog.current?.showModal();
-  }, []);
+    here.current?.scrollIntoView({ block: 'center' });
+  }, [answer.value]);
+  const source = answer.value;
   return (
-    <dialog ref={dialog} aria-label={`Source of ${file}`} onClose={close}>
-      <div className="row">
-        <h1 className="grow mono">
-          {file}:{line}
-        </h1>
-        <button onClick={close}>Close</button>
+    <section className="source-dock" aria-label={`Source of ${functionName}`}>
+      <div className="bar">
+        <b className="mono ellipsis" title={file}>
+          {source?.file ?? file}:{line}
+        </b>
+        <span className="muted mono ellipsis grow">{functionName}</span>
+        {source?.url && (
+          <a href={source.url} target="_blank" rel="noreferrer">
+            in the repository
+          </a>
+        )}
+        <CopyButton text={`${file}:${line}`} label="Copy place" />
+        <button onClick={close} aria-label="Close the source">
+          ×
+        </button>
       </div>
-      <Shown answer={answer} what="source code">
-        {(source) => (
-          <div className="source" tabIndex={0}>
-            {source.lines.map((text, index) => (
-              <div key={index} className={source.first_line + index === line ? 'here' : ''}>
-                <span>{source.first_line + index}</span>
+      <Progress what="the source" answer={answer} />
+      {answer.error && answer.error.status !== 404 && answer.error.kind !== 'missing' && <Failure error={answer.error} what="source code" retry={answer.retry} />}
+      {answer.error && (answer.error.status === 404 || answer.error.kind === 'missing') && (
+        <div className="notice">
+          <h2>The source is not here</h2>
+          <p>{answer.error.kind === 'refused' ? answer.error.message : 'The server has not been told where the repository is.'}</p>
+          <p>Start it with the folder of the checkout:</p>
+          <pre>hotspan serve --source /path/to/repository</pre>
+        </div>
+      )}
+      {source && (
+        <div className="source" tabIndex={0} role="region" aria-label={`Lines around ${line}`}>
+          {source.lines.map((text, index) => {
+            const number = source.first_line + index;
+            return (
+              <div key={number} ref={number === line ? here : undefined} className={number === line ? 'here' : ''} aria-current={number === line ? 'true' : undefined}>
+                <span>{number}</span>
                 {text}
               </div>
-            ))}
-          </div>
-        )}
-      </Shown>
-      {answer.error?.kind === 'missing' && <p className="muted">Source is shown once the server is told where the repository is.</p>}
-    </dialog>
+            );
+          })}
+        </div>
+      )}
+    </section>
   );
 }

@@ -1,11 +1,11 @@
 // Colours as 32-bit pixels (little-endian ABGR, as ImageData wants them), for both themes.
-import { hueDegrees, HUES, oklchToRgb, type Rgb } from '../theme/evenPalette';
+import { hueDegrees, hueOf, HUES, oklchToRgb, type Rgb } from '../theme/evenPalette';
 import type { Theme } from '../theme/theme';
 import { nodeChange } from './diff';
 import { FRAME_KINDS, type FrameKind } from './frameNames';
 import type { FlameTree, SideWeights } from './tree';
 
-export type ColourBy = 'package' | 'kind' | 'diff';
+export type ColourBy = 'package' | 'kind' | 'thread';
 
 export interface FlamePalette {
   background: number;
@@ -61,6 +61,7 @@ const KIND_HUES: Record<FrameKind, [chroma: number, hue: number]> = {
   kernel: [0.02, 280],
   wait: [0.09, 290],
   span: [0.08, 230],
+  thread: [0.03, 200],
   other: [0.0, 0],
 };
 
@@ -71,6 +72,7 @@ export const KIND_LABELS: Record<FrameKind, string> = {
   kernel: 'kernel',
   wait: 'waiting',
   span: 'span',
+  thread: 'thread',
   other: 'other (pruned)',
 };
 
@@ -80,12 +82,39 @@ export function kindColour(kind: FrameKind, theme: Theme): number {
 
 export function nameColours(tree: FlameTree, by: ColourBy, theme: Theme): Uint32Array {
   const kinds = Uint32Array.from(FRAME_KINDS, (kind) => kindColour(kind, theme));
-  const hues = Uint32Array.from({ length: HUES }, (_, step) => box(theme, 0.085, hueDegrees(step)));
+  // Own code in colour, libraries paler, runtime and kernel grey: the eye goes first to what one can fix.
+  const hues = Uint32Array.from({ length: HUES }, (_, step) => box(theme, 0.082, hueDegrees(step)));
+  const paleHues = Uint32Array.from({ length: HUES }, (_, step) => box(theme, 0.03, hueDegrees(step)));
   const colours = new Uint32Array(tree.names.length);
   for (let name = 0; name < colours.length; name++) {
     const kind = FRAME_KINDS[tree.kindOfName[name]!]!;
-    // Runtime and kernel stay grey under every scheme: they are rarely what one can fix.
-    colours[name] = by === 'kind' || kind === 'runtime' || kind === 'kernel' || kind === 'other' ? kinds[tree.kindOfName[name]!]! : hues[tree.hueOfName[name]!]!;
+    const isGrey = kind === 'runtime' || kind === 'kernel' || kind === 'other';
+    colours[name] = by === 'kind' || isGrey ? kinds[tree.kindOfName[name]!]! : (kind === 'library' ? paleHues : hues)[tree.hueOfName[name]!]!;
+  }
+  return colours;
+}
+
+/** Each frame in the colour of the thread that ran it; frames under no thread (a sandwich's) keep the colour of their name. */
+export function threadColours(tree: FlameTree, nameColour: Uint32Array, theme: Theme): Uint32Array {
+  const isThread = FRAME_KINDS.indexOf('thread');
+  const colours = new Uint32Array(tree.count);
+  const threadColour = new Map<number, [strong: number, pale: number]>();
+  const thread = new Int32Array(tree.count).fill(-1);
+  for (let node = 0; node < tree.count; node++) {
+    const name = tree.name[node]!;
+    const parent = tree.parent[node]!;
+    thread[node] = tree.kindOfName[name] === isThread ? name : parent >= 0 ? thread[parent]! : -1;
+    if (thread[node]! < 0) {
+      colours[node] = nameColour[name]!;
+      continue;
+    }
+    let pair = threadColour.get(thread[node]!);
+    if (!pair) {
+      const hue = hueOf(tree.names[thread[node]!]!);
+      threadColour.set(thread[node]!, (pair = [box(theme, 0.082, hue), box(theme, 0.035, hue)]));
+    }
+    const kind = FRAME_KINDS[tree.kindOfName[name]!]!;
+    colours[node] = kind === 'code' || kind === 'thread' ? pair[0] : pair[1];
   }
   return colours;
 }

@@ -4,12 +4,13 @@ import { functionTable, orderFunctions } from './functions';
 import { MergingBuilder } from './mergingBuilder';
 import { sandwich } from './sandwich';
 import { parseSearch, search } from './search';
-import { timeline } from './timeline';
+import { byThread, timeline } from './timeline';
 import { applyTransforms, formatTransforms, parseTransforms, type Transform } from './transforms';
 import { assemble, findByPath, type FlameTree, stackOf } from './tree';
 import { changeOf, weightsFor } from './diff';
 import { nodeAt, wholeWindow, zoomAt } from './geometry';
-import { kindOf, packageOf } from './frameNames';
+import { kindOf, packageOf, shortName } from './frameNames';
+import { fitLabel } from './raster';
 
 /** `a;b;c 5` per line, as collapsed stacks are written. */
 function treeOf(collapsed: string, order: 'name' | 'weight' = 'name'): FlameTree {
@@ -240,8 +241,8 @@ describe('functions and sandwich', () => {
 });
 
 describe('timeline', () => {
+  const frames = (...names: string[]) => names.reverse().map((name) => ({ function: name }));
   it('joins neighbours with a common prefix and leaves gaps open', () => {
-    const frames = (...names: string[]) => names.reverse().map((name) => ({ function: name }));
     const result = timeline([
       { timestamp: '1700000000010000000', value: 1, stack_trace: frames('main', 'b') },
       { timestamp: '1700000000000000000', value: 1, stack_trace: frames('main', 'a') },
@@ -250,12 +251,39 @@ describe('timeline', () => {
     ])!;
     const { tree } = result;
     const shape = Array.from({ length: tree.count }, (_, i) => `${tree.names[tree.name[i]!]}@${tree.start[i]! / 1e6}+${tree.total[i]! / 1e6}`);
-    expect(shape.slice(1)).toEqual(['main@0+50', 'a@0+10', 'b@10+40', 'main@1000+10', 'a@1000+10']);
+    expect(shape.slice(1)).toEqual(['thread unknown@0+1010', 'main@0+50', 'a@0+10', 'b@10+40', 'main@1000+10', 'a@1000+10']);
     expect(result.originMs).toBe(1700000000000);
+  });
+
+  it('gives each thread a lane of its own, so that two at once do not cut each other up', () => {
+    const at = (ms: number, thread: string, name: string) => ({ timestamp: String(1700000000000000000n + BigInt(ms) * 1000000n), value: 10, thread_name: thread, stack_trace: frames('main', name) });
+    const samples = [at(0, 'one', 'a'), at(5, 'two', 'b'), at(10, 'one', 'a'), at(15, 'two', 'b'), at(20, 'one', 'a')];
+    const { tree } = timeline(samples)!;
+    const level = (name: string) => tree.depth[Array.from(tree.name).findIndex((id) => tree.names[id] === name)];
+    expect(Array.from(tree.name).filter((id) => tree.names[id] === 'a')).toHaveLength(1);
+    expect([level('thread one'), level('a'), level('thread two'), level('b')]).toEqual([1, 3, 5, 7]);
+    const added = assemble(byThread(samples, 'samples'), 'name');
+    expect(collapsedOf(added)).toEqual(['thread one;main;a 30', 'thread two;main;b 20']);
   });
 });
 
 describe('names', () => {
+  it('keeps what tells when room is short', () => {
+    const rust = '<serde_json::value::de::Value as serde::de::Deserialize<T>>::deserialize::<serde_json::Deserializer<R>>';
+    expect(shortName(rust)).toBe('Value::deserialize');
+    expect(shortName('core::ptr::drop_in_place<alloc::vec::Vec<u8>>')).toBe('ptr::drop_in_place');
+    expect(shortName('encoding/json.(*decodeState).value')).toBe('json.(*decodeState).value');
+    expect(shortName('com.shop.tax.TaxTable.lookup')).toBe('TaxTable.lookup');
+    expect(fitLabel('+ ', 'hotspan::services::tax::lookup', 14)).toBe('+ tax::lookup');
+    expect(fitLabel('', 'a::very_long_name', 8)).toBe('a::very…');
+    expect(fitLabel('new ', 'abcdef', 4)).toBe('new');
+  });
+  it('tells standard libraries from own code by name alone', () => {
+    expect(kindOf('<std::sys::thread::unix::Thread>::new::thread_start')).toBe('runtime');
+    expect(kindOf('libc.so.6!0x891f4')).toBe('runtime');
+    expect(kindOf('alloc::collections::btree::map::BTreeMap<K,V>::insert')).toBe('library');
+    expect(kindOf('shop::tax::lookup', { file: '/root/.cargo/registry/src/x/lib.rs' })).toBe('library');
+  });
   it.each([
     ['encoding/json.(*decodeState).object', 'encoding/json'],
     ['github.com/acme/shop/tax.lookupTaxRate', 'github.com/acme/shop/tax'],

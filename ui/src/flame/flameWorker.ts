@@ -2,7 +2,7 @@
 import type { Exactness } from '../api/evidence';
 import { decodeFlamebearer, type RawAnswer } from './flamebearer';
 import { sandwich } from './sandwich';
-import { type TimedSample, timeline, type Timeline } from './timeline';
+import { byThread, type TimedSample, timeline, type Timeline } from './timeline';
 import { applyTransforms, type Transform } from './transforms';
 import { assemble, type ChildOrder, type FlameTree, type LooseNodes, type SideWeights } from './tree';
 
@@ -38,8 +38,9 @@ function parse<T>(bytes: ArrayBuffer): T {
 }
 
 function load(bytes: ArrayBuffer, unit: string): LoadedFlame {
-  const answer = parse<RawAnswer>(bytes);
-  base = decodeFlamebearer(answer, unit);
+  const answer = parse<RawAnswer & { samples?: TimedSample[] }>(bytes);
+  // Single samples instead of a graph: they know their threads.
+  base = answer.samples ? byThread(answer.samples, unit) : decodeFlamebearer(answer, unit);
   return {
     nodes: base.count,
     unit: base.unit,

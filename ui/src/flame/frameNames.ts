@@ -1,22 +1,24 @@
 // What a frame's name tells: the package it belongs to, and whether it is the runtime's or the kernel's rather than someone's code.
 import type { FrameFacts } from './tree';
 
-export const FRAME_KINDS = ['code', 'library', 'runtime', 'kernel', 'wait', 'span', 'other'] as const;
+export const FRAME_KINDS = ['code', 'library', 'runtime', 'kernel', 'wait', 'span', 'thread', 'other'] as const;
 export type FrameKind = (typeof FRAME_KINDS)[number];
 
 const KERNEL = /^(\[k\]|\[kernel|entry_SYSCALL|do_syscall|__x64_sys_|__do_sys_|ret_from_fork|asm_(exc|sysvec)|(tcp|udp|ip|vfs|ext4|xfs|futex|schedule|__schedule|ksys|do_sys)_[a-z0-9_]*$)|_\[k\]$|\[kernel(\.kallsyms)?\]$/;
 const RUNTIME =
-  /^(runtime[./]|runtime$|internal\/runtime|gcWriteBarrier|java\.lang\.(Thread|ref|invoke)|jdk\.internal|sun\.|(Interpreter|call_stub|JavaCalls|GCTaskThread|G1|Parallel|ZGC|CompileBroker|JVM_|Unsafe_|OptoRuntime|StubRoutines)|std::(rt|sys|panicking|panic|thread)::|core::ops::function|__rust_|_start$|__libc_start|start_thread|clone3?$|\(program\)|\(idle\)|\(garbage collector\)|\(root\)|node:internal|_PyEval|_PyFunction|PyObject_|Py_|pymain|<frozen |tokio::runtime|__GI_|pthread_)/;
+  /^(runtime[./]|runtime$|internal\/runtime|gcWriteBarrier|java\.lang\.(Thread|ref|invoke)|jdk\.internal|sun\.|(Interpreter|call_stub|JavaCalls|GCTaskThread|G1|Parallel|ZGC|CompileBroker|JVM_|Unsafe_|OptoRuntime|StubRoutines)|<*(std|core)::(rt|sys|panicking|panic|thread)::|<*core::ops::function|<alloc::boxed::Box<(dyn )?.*FnOnce|__rust_|__rustc::|_start$|__libc_start|start_thread|clone3?$|\(program\)|\(idle\)|\(garbage collector\)|\(root\)|node:internal|_PyEval|_PyFunction|PyObject_|Py_|pymain|<frozen |tokio::runtime|__GI_|pthread_|lib(c|pthread|gcc_s|stdc\+\+)[.-][^!]*!0x|ld-linux)/;
+/** Standard libraries whose sources are rarely at hand: Rust names tell them without a path. */
+const LIBRARY_NAME = /^<*[&]*(std|core|alloc|hashbrown)::|^(java|javax|kotlin|scala)\.|^(java|javax|kotlin|scala)\//;
 const LIBRARY_PATH = /site-packages|node_modules|\/go\/pkg\/mod\/|\/\.cargo\/registry\/|\/rustc\/|\/usr\/(lib|local\/go\/src)|vendor\//;
 
 export function kindOf(name: string, facts?: FrameFacts): FrameKind {
   const told = facts?.kind;
   if (told === 'kernel') return 'kernel';
-  if (told === 'wait' || told === 'span' || told === 'runtime' || told === 'library') return told;
+  if (told === 'wait' || told === 'span' || told === 'thread' || told === 'runtime' || told === 'library') return told;
   if (name === 'other' || name === 'total' || name === '(other)') return 'other';
   if (KERNEL.test(name)) return 'kernel';
   if (RUNTIME.test(name)) return 'runtime';
-  if (facts?.file && LIBRARY_PATH.test(facts.file)) return 'library';
+  if (facts?.file ? LIBRARY_PATH.test(facts.file) : LIBRARY_NAME.test(name)) return 'library';
   return 'code';
 }
 
@@ -52,7 +54,29 @@ function folderOf(file: string): string {
 
 /** The last part of a name: what fits into a narrow box and still tells. */
 export function shortName(name: string): string {
+  if (name.includes('::')) return scopedTail(name);
   if (name.includes(' ')) return name;
   const slash = name.lastIndexOf('/');
-  return slash >= 0 ? name.slice(slash + 1) : name;
+  const tail = slash >= 0 ? name.slice(slash + 1) : name;
+  // Java: `com.shop.tax.TaxTable.lookup` is `TaxTable.lookup`.
+  const dots = tail.split('.');
+  return slash < 0 && dots.length > 2 && !tail.includes('(*') ? dots.slice(-2).join('.') : tail;
+}
+
+/** Rust and C++: the last two parts of the path, type arguments left out. `<a::B as c::D>::e` is `B::e`. */
+function scopedTail(name: string): string {
+  const bare = withoutArguments(name.replace(/^<(?:&|mut |dyn )*([^<>]*(?:<[^]*?>)?) as [^]*?>::(?=[\w{]+(?:::|$))/, '$1::'));
+  const parts = bare.split('::').filter((part) => part && !part.startsWith('{{'));
+  return parts.length > 2 ? parts.slice(-2).join('::') : parts.join('::') || name;
+}
+
+function withoutArguments(name: string): string {
+  let kept = '';
+  let depth = 0;
+  for (const character of name) {
+    if (character === '<') depth++;
+    if (depth === 0) kept += character;
+    if (character === '>' && depth > 0) depth--;
+  }
+  return kept;
 }

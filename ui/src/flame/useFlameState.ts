@@ -1,6 +1,7 @@
 // The part of the URL that belongs to a flame graph. A prefix keeps two graphs on one page apart.
 import { useCallback, useMemo } from 'react';
 import { changeParams, usePageLocation } from '../location/urlState';
+import type { ColourBy } from './colours';
 import { formatTransforms, parseTransforms, type Transform } from './transforms';
 
 export const FLAME_VIEWS = ['flame', 'icicle', 'left-heavy', 'timeline', 'sandwich', 'tree', 'table'] as const;
@@ -17,7 +18,7 @@ export interface FlameState {
   /** Path hash of the selected frame. */
   selected: string;
   functionName: string;
-  colourBy: 'package' | 'kind';
+  colourBy: ColourBy;
 }
 
 type Changes = Partial<Omit<FlameState, 'transforms'>> & { transforms?: readonly Transform[] };
@@ -38,7 +39,7 @@ export function useFlameState(prefix: string): [FlameState, (changes: Changes, h
     window: read('window'),
     selected: read('selected'),
     functionName: read('functionName'),
-    colourBy: read('colourBy') === 'kind' ? 'kind' : 'package',
+    colourBy: read('colourBy') === 'kind' || read('colourBy') === 'thread' ? (read('colourBy') as ColourBy) : 'package',
   };
   const change = useCallback(
     (changes: Changes, how: 'push' | 'replace' = 'push') => {

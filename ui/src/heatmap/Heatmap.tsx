@@ -1,13 +1,14 @@
 // Latency over time. Drag a box: that is click one of three. With the keyboard: arrows move the box, Shift-arrows size it.
-import { useEffect, useMemo, useRef, useState } from 'react';
+import { type ReactNode, useEffect, useMemo, useRef, useState } from 'react';
 import { useElementSize } from '../app/useElementSize';
-import { clockTime, dateAndTime } from '../format/clock';
+import { dateAndTime } from '../format/clock';
+import { clockTicks } from '../format/timeTicks';
 import { formatCount, formatDuration } from '../format/units';
 import { css, oklchToRgb } from '../theme/evenPalette';
 import { type Theme, useTheme } from '../theme/theme';
+import { timeTicks } from '../waterfall/TimeWindow';
 import type { HeatBox, HeatGrid } from './grid';
 
-const HEIGHT = 190;
 const PLOT = { left: 56, right: 8, top: 6, bottom: 20 };
 
 /** One scale, lightness only growing with the count: order is readable without colour. */
@@ -16,7 +17,19 @@ function heatColour(share: number, theme: Theme): string {
   return css(theme === 'light' ? oklchToRgb(0.92 - 0.52 * strength, 0.04 + 0.1 * strength, 255) : oklchToRgb(0.3 + 0.55 * strength, 0.04 + 0.1 * strength, 255));
 }
 
-export function Heatmap({ grid, box, onBox }: { grid: HeatGrid; box: HeatBox | null; onBox: (box: HeatBox | null) => void }) {
+interface Props {
+  grid: HeatGrid;
+  box: HeatBox | null;
+  onBox: (box: HeatBox | null) => void;
+  /** What is counted, in the plural. */
+  what?: string;
+  label?: string;
+  height?: number;
+  format?: (value: number) => string;
+  children?: ReactNode;
+}
+
+export function Heatmap({ grid, box, onBox, what = 'spans', label = 'Latency heatmap', height = 190, format = formatDuration, children }: Props) {
   const theme = useTheme();
   const frame = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
@@ -25,20 +38,23 @@ export function Heatmap({ grid, box, onBox }: { grid: HeatGrid; box: HeatBox | n
   const [hover, setHover] = useState<{ x: number; y: number } | null>(null);
   const rows = grid.edges.length - 1;
   const plotWidth = Math.max(1, width - PLOT.left - PLOT.right);
-  const plotHeight = HEIGHT - PLOT.top - PLOT.bottom;
-  const low = Math.log(grid.edges[0]!);
-  const high = Math.log(grid.edges[rows]!);
+  const plotHeight = height - PLOT.top - PLOT.bottom;
+  // Latencies span decades; values of one profile do not.
+  const scaled = grid.isLinear ? (value: number) => value : Math.log;
+  const unscaled = grid.isLinear ? (place: number) => place : Math.exp;
+  const low = scaled(grid.edges[0]!);
+  const high = scaled(grid.edges[rows]!);
   const xOf = (ms: number) => PLOT.left + ((ms - grid.fromMs) / (grid.toMs - grid.fromMs)) * plotWidth;
-  const yOf = (ns: number) => PLOT.top + (1 - (Math.log(ns) - low) / (high - low)) * plotHeight;
+  const yOf = (ns: number) => PLOT.top + (1 - (scaled(ns) - low) / (high - low)) * plotHeight;
   const msAt = (x: number) => grid.fromMs + (Math.min(1, Math.max(0, (x - PLOT.left) / plotWidth)) * (grid.toMs - grid.fromMs));
-  const nsAt = (y: number) => Math.exp(low + (1 - Math.min(1, Math.max(0, (y - PLOT.top) / plotHeight))) * (high - low));
+  const nsAt = (y: number) => unscaled(low + (1 - Math.min(1, Math.max(0, (y - PLOT.top) / plotHeight))) * (high - low));
 
   useEffect(() => {
     const element = canvas.current;
     if (!element || width === 0) return;
     const ratio = devicePixelRatio || 1;
     element.width = width * ratio;
-    element.height = HEIGHT * ratio;
+    element.height = height * ratio;
     const context = element.getContext('2d')!;
     context.scale(ratio, ratio);
     const cellWidth = plotWidth / grid.columns;
@@ -62,12 +78,15 @@ export function Heatmap({ grid, box, onBox }: { grid: HeatGrid; box: HeatBox | n
         }
       }
     }
-  }, [grid, width, theme, plotWidth, plotHeight, rows]);
+  }, [grid, width, theme, plotWidth, plotHeight, rows, height]);
 
   const ticks = useMemo(() => {
-    const all = [1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11].flatMap((power) => [power, power * 3]);
-    return all.filter((ns) => Math.log(ns) > low && Math.log(ns) < high);
-  }, [low, high]);
+    if (grid.isLinear) return timeTicks({ from: low, to: high }, height / 32);
+    const powers = [1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11];
+    const inside = (ns: number) => Math.log(ns) > low && Math.log(ns) < high;
+    const coarse = powers.filter(inside);
+    return coarse.length > 4 ? coarse : powers.flatMap((power) => [power, power * 3]).filter(inside);
+  }, [low, high, grid.isLinear, height]);
   const local = (event: React.PointerEvent) => {
     const bounds = frame.current!.getBoundingClientRect();
     return { x: event.clientX - bounds.left, y: event.clientY - bounds.top };
@@ -79,22 +98,25 @@ export function Heatmap({ grid, box, onBox }: { grid: HeatGrid; box: HeatBox | n
   const hoverRow = hover ? Math.floor((1 - (hover.y - PLOT.top) / plotHeight) * rows) : -1;
   const hoverCount = hoverColumn >= 0 && hoverColumn < grid.columns && hoverRow >= 0 && hoverRow < rows ? grid.counts[hoverRow * grid.columns + hoverColumn]! : 0;
   return (
+    <div className="heatmap">
+    {children}
     <div
       ref={frame}
       role="application"
       tabIndex={0}
-      aria-label={`Latency heatmap, ${formatCount(grid.total)} spans. Enter selects the slowest tenth of the scale; arrows move the selection, Shift with arrows changes its size.`}
+      aria-label={`${label}, ${formatCount(grid.total)} ${what}. Enter selects the slowest tenth of the scale; arrows move the selection, Shift with arrows changes its size.`}
       style={{ position: 'relative', cursor: 'crosshair', touchAction: 'none', flex: 'none', outlineOffset: -2 }}
       onKeyDown={(event) => {
         const wholeTime = grid.toMs - grid.fromMs;
-        if (event.key === 'Enter' || event.key === ' ') onBox({ fromMs: grid.fromMs, toMs: grid.toMs, lowNs: Math.exp(low + (high - low) * 0.7), highNs: Math.exp(high) });
+        if (event.key === 'Enter' || event.key === ' ') onBox({ fromMs: grid.fromMs, toMs: grid.toMs, lowNs: unscaled(low + (high - low) * 0.7), highNs: unscaled(high) });
         else if (event.key === 'Escape') onBox(null);
         else if (box && event.key.startsWith('Arrow')) {
           const step = (high - low) / 20;
           const time = event.key === 'ArrowLeft' ? -wholeTime / 20 : event.key === 'ArrowRight' ? wholeTime / 20 : 0;
-          const factor = Math.exp(event.key === 'ArrowUp' ? step : event.key === 'ArrowDown' ? -step : 0);
-          if (event.shiftKey) onBox({ ...box, toMs: Math.min(grid.toMs, Math.max(box.fromMs + wholeTime / 40, box.toMs + time)), lowNs: Math.min(box.highNs * 0.95, box.lowNs * factor) });
-          else onBox({ fromMs: box.fromMs + time, toMs: box.toMs + time, lowNs: box.lowNs * factor, highNs: box.highNs * factor });
+          const rise = event.key === 'ArrowUp' ? step : event.key === 'ArrowDown' ? -step : 0;
+          const moved = (value: number) => unscaled(scaled(value) + rise);
+          if (event.shiftKey) onBox({ ...box, toMs: Math.min(grid.toMs, Math.max(box.fromMs + wholeTime / 40, box.toMs + time)), lowNs: Math.min(box.highNs * 0.95, moved(box.lowNs)) });
+          else onBox({ fromMs: box.fromMs + time, toMs: box.toMs + time, lowNs: moved(box.lowNs), highNs: moved(box.highNs) });
         } else return;
         event.preventDefault();
         event.stopPropagation();
@@ -124,28 +146,29 @@ export function Heatmap({ grid, box, onBox }: { grid: HeatGrid; box: HeatBox | n
           });
       }}
     >
-      <canvas ref={canvas} style={{ width: '100%', height: HEIGHT, display: 'block' }} aria-hidden="true" />
-      <svg width={width} height={HEIGHT} style={{ position: 'absolute', inset: 0, pointerEvents: 'none', fontSize: 11 }} aria-hidden="true">
+      <canvas ref={canvas} style={{ width: '100%', height: height, display: 'block' }} aria-hidden="true" />
+      <svg width={width} height={height} style={{ position: 'absolute', inset: 0, pointerEvents: 'none', fontSize: 11 }} aria-hidden="true">
         {ticks.map((ns) => (
           <g key={ns}>
             <text x={PLOT.left - 6} y={yOf(ns) + 4} textAnchor="end" fill="var(--muted)">
-              {formatDuration(ns)}
+              {format(ns)}
             </text>
             <line x1={PLOT.left} x2={PLOT.left + plotWidth} y1={yOf(ns)} y2={yOf(ns)} stroke="var(--line)" strokeDasharray="2 4" />
           </g>
         ))}
-        {[0, 0.25, 0.5, 0.75, 1].map((share) => (
-          <text key={share} x={PLOT.left + share * plotWidth} y={HEIGHT - 5} textAnchor={share === 0 ? 'start' : share === 1 ? 'end' : 'middle'} fill="var(--muted)">
-            {clockTime(grid.fromMs + share * (grid.toMs - grid.fromMs))}
+        {clockTicks(grid.fromMs, grid.toMs, plotWidth / 90).map((tick) => (
+          <text key={tick.at} x={xOf(tick.at)} y={height - 5} textAnchor="middle" fill="var(--muted)">
+            {tick.label}
           </text>
         ))}
         {drawn && <rect {...drawn} fill="var(--accent)" fillOpacity={0.14} stroke="var(--accent)" strokeWidth={1.5} />}
       </svg>
       {hover && hoverCount > 0 && !drag && (
         <div className="tip" style={{ position: 'absolute', left: Math.min(hover.x + 12, width - 220), top: Math.max(0, hover.y - 40) }}>
-          <b>{formatCount(hoverCount)}</b> spans, {formatDuration(grid.edges[hoverRow]!)} to {formatDuration(grid.edges[hoverRow + 1]!)}, {dateAndTime(msAt(hover.x))}
+          <b>{formatCount(hoverCount)}</b> {what}, {format(grid.edges[hoverRow]!)} to {format(grid.edges[hoverRow + 1]!)}, {dateAndTime(msAt(hover.x))}
         </div>
       )}
+    </div>
     </div>
   );
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { countIn, formatBox, gridOfHistogram, gridOfSpans, parseBox } from './grid';
+import { countIn, extentOf, formatBox, gridOfHistogram, gridOfSlots, gridOfSpans, parseBox } from './grid';
 
 describe('heatmap', () => {
   it('counts every span once, and the same in its box', () => {
@@ -11,6 +11,8 @@ describe('heatmap', () => {
     const box = { fromMs: 5, toMs: 10, lowNs: 100, highNs: 200 };
     expect(parseBox(formatBox(box))).toEqual(box);
     expect(parseBox('')).toBeNull();
+    expect(extentOf(gridOfSpans(spans.slice(40, 60), 0, 1000, 20, 12))).toEqual({ fromMs: 400, toMs: 600 });
+    expect(extentOf(gridOfSpans([], 0, 1000, 20, 12))).toBeNull();
   });
 
   it('reads buckets of powers of two, with gaps', () => {
@@ -20,5 +22,13 @@ describe('heatmap', () => {
     expect(grid.total).toBe(6);
     expect(grid.counts[0]).toBe(1);
     expect(grid.counts[3 * 2]).toBe(3);
+  });
+
+  it('reads slots over buckets of equal width, and keeps every count', () => {
+    const grid = gridOfSlots([{ timestamp: 100, yMin: [0, 20, 40], counts: [5, 0, 1] }, { timestamp: 200, yMin: [20], counts: [3] }], 0, 200, 2)!;
+    expect([...grid.edges]).toEqual([0, 20, 40, 60]);
+    expect([...grid.counts]).toEqual([5, 0, 0, 3, 1, 0]);
+    expect(grid.total).toBe(9);
+    expect(gridOfSlots([], 0, 1, 2)).toBeNull();
   });
 });

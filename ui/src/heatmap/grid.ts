@@ -14,6 +14,8 @@ export interface HeatGrid {
   total: number;
   /** True when counted from a capped list of spans and not from all of them. */
   sampled: boolean;
+  /** Rows of equal value instead of equal ratio. */
+  isLinear?: boolean;
 }
 
 function emptyGrid(columns: number, edges: Float64Array, fromMs: number, toMs: number, sampled: boolean): HeatGrid {
@@ -79,6 +81,27 @@ export function gridOfHistogram(series: readonly MetricSeries[], fromMs: number,
   return finish(grid);
 }
 
+/** From Pyroscope's heatmap: slots of counts over buckets of equal width, each slot labelled by its right edge. */
+export function gridOfSlots(slots: readonly { timestamp: number; yMin: readonly number[]; counts: readonly number[] }[], fromMs: number, toMs: number, columns: number): HeatGrid | null {
+  const lows = [...new Set(slots.flatMap((slot) => [...slot.yMin]))].sort((a, b) => a - b);
+  if (lows.length === 0) return null;
+  let width = Infinity;
+  for (let i = 1; i < lows.length; i++) width = Math.min(width, lows[i]! - lows[i - 1]!);
+  if (!Number.isFinite(width) || width <= 0) width = Math.max(1, lows[0]! * 0.1);
+  const rows = Math.min(64, Math.round((lows.at(-1)! - lows[0]!) / width) + 1);
+  const edges = Float64Array.from({ length: rows + 1 }, (_, row) => lows[0]! + row * width);
+  const grid = { ...emptyGrid(columns, edges, fromMs, toMs, false), isLinear: true };
+  for (const slot of slots) {
+    const column = Math.min(columns - 1, Math.floor(((slot.timestamp - 1 - fromMs) / (toMs - fromMs)) * columns));
+    if (column < 0) continue;
+    slot.yMin.forEach((low, index) => {
+      const row = Math.min(rows - 1, Math.round((low - lows[0]!) / width));
+      grid.counts[row * columns + column]! += slot.counts[index] ?? 0;
+    });
+  }
+  return finish(grid);
+}
+
 export interface HeatBox {
   fromMs: number;
   toMs: number;
@@ -98,6 +121,20 @@ export function countIn(grid: HeatGrid, box: HeatBox): number {
     }
   }
   return count;
+}
+
+/** First and last moment that holds anything; null for an empty grid. */
+export function extentOf(grid: HeatGrid): { fromMs: number; toMs: number } | null {
+  let first = grid.columns;
+  let last = -1;
+  for (let cell = 0; cell < grid.counts.length; cell++) {
+    if (grid.counts[cell] === 0) continue;
+    first = Math.min(first, cell % grid.columns);
+    last = Math.max(last, cell % grid.columns);
+  }
+  if (last < 0) return null;
+  const step = (grid.toMs - grid.fromMs) / grid.columns;
+  return { fromMs: grid.fromMs + first * step, toMs: grid.fromMs + (last + 1) * step };
 }
 
 /** `from|to|low|high`, for the URL. */

@@ -50,7 +50,25 @@ export function css([r, g, b]: Rgb): string {
   return `rgb(${r} ${g} ${b})`;
 }
 
+const markColour = (hue: number, theme: 'light' | 'dark') => css(theme === 'light' ? oklchToRgb(0.6, 0.13, hue) : oklchToRgb(0.72, 0.12, hue));
+
 /** Edge and bar colour of a service: strong enough (3:1) against both panel colours. */
 export function serviceColour(service: string, theme: 'light' | 'dark'): string {
-  return css(theme === 'light' ? oklchToRgb(0.6, 0.13, hueOf(service)) : oklchToRgb(0.72, 0.12, hueOf(service)));
+  return markColour(hueOf(service), theme);
+}
+
+/** Colours of services that stand side by side: the usual one of each, moved to the nearest free hue where two would look alike. */
+export function serviceColours(services: readonly string[], theme: 'light' | 'dark'): ReadonlyMap<string, string> {
+  // Every second hue, so that neighbours differ; with more services than that, hues repeat.
+  const places = HUES / 2;
+  const taken = new Set<number>();
+  const colours = new Map<string, string>();
+  for (const service of [...new Set(services)].sort()) {
+    let place = Math.floor((stableHash(service) % HUES) / 2);
+    for (let tries = 0; taken.has(place) && tries < places; tries++) place = (place + 5) % places;
+    if (taken.size >= places) taken.clear();
+    taken.add(place);
+    colours.set(service, markColour(hueDegrees(place * 2), theme));
+  }
+  return colours;
 }

@@ -5,7 +5,7 @@ import type { SpanProfileFacts } from '../api/profiles';
 import { useElementSize } from '../app/useElementSize';
 import { formatDuration } from '../format/units';
 import { useKeys } from '../keys/keyLayer';
-import { serviceColour } from '../theme/evenPalette';
+import { serviceColours } from '../theme/evenPalette';
 import { useTheme } from '../theme/theme';
 import { criticalPath } from './criticalPath';
 import { groupSiblings, visibleRows } from './rows';
@@ -19,6 +19,8 @@ import { GroupRow, SpanRow } from './WaterfallRow';
 const ROW = 22;
 const DRAWER = 240;
 const SPARE = 8;
+/** Minimap, filter bar and axis. */
+const CHROME = 104;
 
 interface Props {
   trace: TraceModel;
@@ -34,6 +36,8 @@ export function Waterfall({ trace, facts, selected, onSelect, filter, onFilter }
   const scroller = useRef<HTMLDivElement>(null);
   const filterField = useRef<HTMLInputElement>(null);
   const { height } = useElementSize(scroller);
+  const frame = useRef<HTMLDivElement>(null);
+  const { height: wholeHeight } = useElementSize(frame);
   const [top, setTop] = useState(0);
   const [window, setWindow] = useState<TimeWindow>({ from: 0, to: trace.totalNs });
   const [collapsed, setCollapsed] = useState<ReadonlySet<number>>(new Set());
@@ -49,7 +53,7 @@ export function Waterfall({ trace, facts, selected, onSelect, filter, onFilter }
   const path = useMemo(() => criticalPath(trace), [trace]);
   const matched = useMemo(() => filterSpans(trace, filter), [trace, filter]);
   const deepest = useMemo(() => trace.depth.reduce((most, depth) => Math.max(most, depth), 0), [trace]);
-  const colours = useMemo(() => new Map(trace.services.map((service) => [service, serviceColour(service, theme)])), [trace, theme]);
+  const colours = useMemo(() => serviceColours(trace.services, theme), [trace, theme]);
   const keep = useMemo(() => {
     if (onlyCritical) return Uint8Array.from({ length: trace.count }, (_, span) => (path.pieces.has(span) && (!matched || matched[span]) ? 1 : 0));
     return onlyMatches ? matched : null;
@@ -59,7 +63,9 @@ export function Waterfall({ trace, facts, selected, onSelect, filter, onFilter }
   const matches = useMemo(() => (matched ? matched.reduce((sum, hit) => sum + hit, 0) : 0), [matched]);
 
   const selectedRow = useMemo(() => rows.indexOf(groupSelected < 0 ? groupSelected : selected), [rows, selected, groupSelected]);
-  const drawerRow = drawerFor >= 0 ? rows.indexOf(drawerFor) : -1;
+  // Few rows leave room: the details of the selected span then stand below them, without being asked for.
+  const isDocked = rows.length * ROW + DRAWER + CHROME <= wholeHeight;
+  const drawerRow = drawerFor >= 0 && !isDocked ? rows.indexOf(drawerFor) : -1;
   const yOf = (row: number) => row * ROW + (drawerRow >= 0 && row > drawerRow ? DRAWER : 0);
   const totalHeight = rows.length * ROW + (drawerRow >= 0 ? DRAWER : 0);
 
@@ -185,7 +191,7 @@ export function Waterfall({ trace, facts, selected, onSelect, filter, onFilter }
   const ticks = timeTicks(window, 5);
   const zoomed = window.from > 0 || window.to < trace.totalNs;
   return (
-    <div className="wf">
+    <div className="wf" ref={frame}>
       <WaterfallMinimap trace={trace} window={window} onWindow={setWindow} />
       <div className="bar" style={{ padding: '2px 8px' }}>
         <input ref={filterField} type="search" className="mono" aria-label="Filter spans" placeholder="word key=value error >100ms -not" style={{ width: 280 }} value={filter} onChange={(event) => onFilter(event.target.value)} />
@@ -257,6 +263,11 @@ export function Waterfall({ trace, facts, selected, onSelect, filter, onFilter }
           )}
         </div>
       </div>
+      {isDocked && selected >= 0 && (
+        <section className="wf-drawer docked" tabIndex={0} aria-label="Details of the span">
+          <SpanDrawer trace={trace} span={selected} />
+        </section>
+      )}
     </div>
   );
 }

@@ -1,7 +1,7 @@
 // The whole trace in a strip: every span a line, errors on top; dragging selects time.
 import { useEffect, useRef, useState } from 'react';
 import { useElementSize } from '../app/useElementSize';
-import { serviceColour } from '../theme/evenPalette';
+import { serviceColours } from '../theme/evenPalette';
 import { useTheme } from '../theme/theme';
 import { clampTime, type TimeWindow } from './TimeWindow';
 import type { TraceModel } from './traceModel';
@@ -20,7 +20,7 @@ export function WaterfallMinimap({ trace, window, onWindow }: { trace: TraceMode
     element.width = width;
     element.height = HEIGHT;
     const context = element.getContext('2d')!;
-    const colours = new Map(trace.services.map((service) => [service, serviceColour(service, theme)]));
+    const colours = serviceColours(trace.services, theme);
     const rowHeight = Math.max(1, Math.min(4, HEIGHT / trace.count));
     // More spans than lines: draw what differs by a pixel, skip what would repaint the same one.
     const painted = new Set<number>();

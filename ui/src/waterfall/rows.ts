@@ -26,7 +26,7 @@ export function groupSiblings(trace: TraceModel): Grouping {
     if (trace.subtreeEnd[parent]! - parent <= GROUP_FROM) continue;
     const byName = new Map<string, number[]>();
     for (const child of childrenOf(trace, parent)) {
-      const key = `${trace.service[child]} ${trace.name[child]}`;
+      const key = likeness(trace, child);
       const list = byName.get(key);
       if (list) list.push(child);
       else byName.set(key, [child]);
@@ -45,6 +45,12 @@ export function groupSiblings(trace: TraceModel): Grouping {
     }
   }
   return { groups, groupOf };
+}
+
+/** Calls named alike (`POST`) that lead to different places are not repetitions of each other. */
+function likeness(trace: TraceModel, span: number): string {
+  const below = trace.subtreeEnd[span]! > span + 1 ? span + 1 : -1;
+  return [trace.service[span], trace.name[span], below < 0 ? '' : `${trace.service[below]} ${trace.name[below]}`].join('\0');
 }
 
 export interface RowOptions {

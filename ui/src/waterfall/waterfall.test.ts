@@ -78,6 +78,11 @@ describe('rows', () => {
     expect(visibleRows(many, grouping, { ...all, grouped: false }).length).toBe(10);
   });
 
+  it('does not fold calls that lead to different places', () => {
+    const calls = traceOf([{ id: 1, from: 0, to: 100 }, ...Array.from({ length: 6 }, (_, i) => [{ id: 10 + i, parent: 1, name: 'POST', from: i * 10, to: i * 10 + 5 }, { id: 30 + i, parent: 10 + i, name: i === 2 ? 'tax' : 'cart', from: i * 10, to: i * 10 + 4 }]).flat()]);
+    expect(groupSiblings(calls).groups.map((group) => group.members.length)).toEqual([5]);
+  });
+
   it('collapses subtrees and levels', () => {
     expect(names(many, visibleRows(many, grouping, { ...all, collapsed: new Set([0]) }))).toEqual(['s1']);
     expect(names(many, visibleRows(many, grouping, { ...all, maxDepth: 1 }))).toEqual(['s1', 'group0', 'render']);

@@ -11,6 +11,7 @@ mod profile;
 mod pyroscope;
 mod service_graph;
 mod services;
+mod source;
 mod span_metrics;
 mod status;
 mod tempo;
@@ -49,6 +50,8 @@ pub(crate) fn everything(app: Arc<App>) -> Router {
         .route("/api/v1/functions/spans", get(functions::spans))
         .route("/api/v1/trace/{id}/profile-summary", get(trace_summary::profile_summary))
         .merge(cohort::routes())
+        .route("/api/v1/source", get(source::source))
+        .route("/api/v1/cohort/flame", post(cohort::flame))
         .fallback(get(page::serve))
         .with_state(app)
 }

@@ -47,6 +47,7 @@ max_labels = 64
 | integer | `128` | `128` |
 | boolean | `true`, `false` | `true`, `false` |
 | folder | `\"/var/lib/hotspan\"` | the same without quotes |
+| folder or off | `\"/src/shop\"`, `\"off\"` | the same without quotes |
 | log level | `\"off\"`, `\"error\"`, `\"warn\"`, `\"info\"`, `\"debug\"`, `\"trace\"`, or by module: `\"info,hotspan_lake=debug\"` | the same without quotes |
 | log format | `\"auto\"`, `\"text\"`, `\"json\"` | the same without quotes |
 ";

@@ -23,6 +23,8 @@ pub enum Kind {
     Boolean,
     /// A folder.
     Folder,
+    /// A folder, or none.
+    OptionalFolder,
     /// Which log lines are written.
     LogLevel,
     /// How log lines are written.
@@ -39,6 +41,7 @@ impl Kind {
             Self::Integer => "integer",
             Self::Boolean => "boolean",
             Self::Folder => "folder",
+            Self::OptionalFolder => "folder or off",
             Self::LogLevel => "log level",
             Self::LogFormat => "log format",
         }
@@ -52,7 +55,7 @@ impl Kind {
             Self::Size => "SIZE",
             Self::Integer => "NUMBER",
             Self::Boolean => "BOOL",
-            Self::Folder => "DIR",
+            Self::Folder | Self::OptionalFolder => "DIR",
             Self::LogLevel => "LEVEL",
             Self::LogFormat => "FORMAT",
         }
@@ -69,6 +72,7 @@ impl Kind {
             Self::Integer => "a whole number; use digits, such as 128",
             Self::Boolean => "a boolean; use true or false",
             Self::Folder => "a folder; use a path such as /var/lib/hotspan",
+            Self::OptionalFolder => "a folder; use a path such as /src/shop, or off",
             Self::LogLevel => {
                 "a log level; use off, error, warn, info, debug or trace, or levels by module such as info,hotspan_lake=debug"
             }
@@ -113,6 +117,7 @@ pub(super) enum Field<'a> {
     Integer(&'a mut dyn Amount),
     Boolean(&'a mut bool),
     Folder(&'a mut PathBuf),
+    OptionalFolder(&'a mut Option<PathBuf>),
     LogLevel(&'a mut LogFilter),
     LogFormat(&'a mut LogFormat),
 }
@@ -126,6 +131,7 @@ impl Field<'_> {
             Self::Integer(_) => Kind::Integer,
             Self::Boolean(_) => Kind::Boolean,
             Self::Folder(_) => Kind::Folder,
+            Self::OptionalFolder(_) => Kind::OptionalFolder,
             Self::LogLevel(_) => Kind::LogLevel,
             Self::LogFormat(_) => Kind::LogFormat,
         }
@@ -139,8 +145,9 @@ impl Field<'_> {
             Self::Size(field) => return field.set_amount(parse_size(text)?).then_some(()),
             Self::Integer(field) => return field.set_amount(text.parse().ok()?).then_some(()),
             Self::Boolean(field) => **field = text.parse().ok()?,
-            Self::Folder(_) if text.is_empty() => return None,
+            Self::Folder(_) | Self::OptionalFolder(_) if text.is_empty() => return None,
             Self::Folder(field) => **field = PathBuf::from(text),
+            Self::OptionalFolder(field) => **field = (text != "off").then(|| PathBuf::from(text)),
             Self::LogLevel(field) => **field = text.parse().ok()?,
             Self::LogFormat(field) => **field = text.parse().ok()?,
         }
@@ -156,6 +163,9 @@ impl Field<'_> {
             Self::Integer(field) => field.amount().to_string(),
             Self::Boolean(field) => field.to_string(),
             Self::Folder(field) => field.display().to_string(),
+            Self::OptionalFolder(field) => {
+                field.as_ref().map_or_else(|| "off".to_owned(), |folder| folder.display().to_string())
+            }
             Self::LogLevel(field) => field.to_string(),
             Self::LogFormat(field) => field.to_string(),
         }

@@ -110,6 +110,8 @@ pub static KEYS: &[Key] = &[
     key!("otlp_grpc", Address, otlp_grpc, "OTLP over gRPC").flag("otlp-grpc"),
     key!("otlp_http", Address, otlp_http, "OTLP over HTTP").flag("otlp-http"),
     key!("tempo", Address, tempo, "Tempo's API").flag("tempo"),
+    key!("source", OptionalFolder, source, "Folder of the source code, which the page then shows beside the lines")
+        .flag("source"),
     key!("multi_tenancy", Boolean, multi_tenancy, "Whether requests must name their tenant in `X-Scope-OrgID`"),
     key!("shutdown_grace", Duration, shutdown_grace, "How long stopping waits for requests that are under way"),
     key!("log.level", LogLevel, log.level, "Which log lines are written"),

@@ -1,5 +1,6 @@
 // Comparisons people ask for by name: before and after, version against version, slow against typical.
 import { readLabelNames, readLabelValues } from '../../api/profiles';
+import { labelMatcher } from '../../api/profileTypes';
 import { readServices } from '../../api/services';
 import { useAnswer } from '../../api/useAnswer';
 import type { ResolvedRange } from '../../location/timeRange';
@@ -26,7 +27,7 @@ export function ComparePresets({ service, range }: { service: string; range: Res
       <span className="muted">Compare</span>
       <button onClick={() => changeParams(CLEAR)}>before / after</button>
       {older && newer && (
-        <button title={`${label} ${older} against ${newer}`} onClick={() => changeParams({ ...CLEAR, ...whole, 'a.q': `${label}=${JSON.stringify(older)}`, 'b.q': `${label}=${JSON.stringify(newer)}` })}>
+        <button title={`${label} ${older} against ${newer}`} onClick={() => changeParams({ ...CLEAR, ...whole, 'a.q': labelMatcher(label, older), 'b.q': labelMatcher(label, newer) })}>
           {older} / {newer}
         </button>
       )}

@@ -95,14 +95,7 @@ export default function CompareView() {
             Spans
           </button>
         </span>
-        <label>
-          Service{' '}
-          <select value={service} onChange={(event) => changeParams({ service: event.target.value })}>
-            {[...new Set([service, ...(services.value ?? [])])].map((name) => (
-              <option key={name}>{name}</option>
-            ))}
-          </select>
-        </label>
+        <h1>{service}</h1>
         <label>
           Type{' '}
           <select value={type} onChange={(event) => setType(event.target.value)}>

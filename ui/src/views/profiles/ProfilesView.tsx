@@ -5,6 +5,7 @@ import { readLabelNames, readLabelValues, readProfileTypes, selectFlame, selectS
 import { CPU_TYPE, selectorOf, sortTypes, typeLabel, unitOfType } from '../../api/profileTypes';
 import { useAnswer } from '../../api/useAnswer';
 import { EvidenceStrip } from '../../app/EvidenceStrip';
+import { FitToData } from '../../app/FitToData';
 import { Empty, Failure, Progress, Shown } from '../../app/Waiting';
 import { SeriesChart } from '../../charts/SeriesChart';
 import type { LoadedFlame } from '../../flame/flameWorker';
@@ -13,12 +14,17 @@ import { formatValue } from '../../format/units';
 import { useKeys } from '../../keys/keyLayer';
 import { hrefOf, openView, useParam } from '../../location/urlState';
 import { setRange, useTimeRange } from '../../location/useTimeRange';
+import { SpanHeatmap } from './SpanHeatmap';
 
 const MOST_NODES = 1_000_000;
+const PLOT_HEIGHT = 116;
+
+/** Nanoseconds of CPU per second. */
+const formatCores = (perSecond: number) => (perSecond === 0 ? '0' : `${Number((perSecond / 1e9).toPrecision(2))} cores`);
 
 export default function ProfilesView() {
   const { resolved } = useTimeRange();
-  const [service, setService] = useParam('service');
+  const [service] = useParam('service');
   const [type, setType] = useParam('type', CPU_TYPE);
   const [labels, setLabels] = useParam('labels');
   const [groupBy, setGroupBy] = useParam('by');
@@ -47,6 +53,10 @@ export default function ProfilesView() {
       })),
     [series.value, step, chosen],
   );
+  const extent = useMemo(() => {
+    const times = lines.flatMap((line) => line.points.filter((point) => point.value > 0).map((point) => point.at));
+    return times.length > 0 ? { fromMs: Math.min(...times) - step * 1000, toMs: Math.max(...times) } : null;
+  }, [lines, step]);
   useKeys('Profiles', [{ key: 'c', does: 'compare with the time before', run: () => openView(['compare'], { service: chosen, type }) }]);
 
   if (types.error && services.error) return <Failure error={services.error} what="profiles" retry={services.retry} />;
@@ -64,14 +74,7 @@ export default function ProfilesView() {
   return (
     <>
       <div className="bar">
-        <label>
-          Service{' '}
-          <select value={chosen} onChange={(event) => setService(event.target.value)}>
-            {[...new Set([...(services.value ?? []), ...(chosen ? [chosen] : [])])].map((name) => (
-              <option key={name}>{name}</option>
-            ))}
-          </select>
-        </label>
+        <h1>{chosen}</h1>
         <label>
           Type{' '}
           <select value={type} onChange={(event) => setType(event.target.value)}>
@@ -97,18 +100,26 @@ export default function ProfilesView() {
         <a href={hrefOf(['compare'], { service: chosen, type })}>Compare</a>
       </div>
       <div className="view-body flush pane">
-        <Shown answer={series} what={`${typeLabel(type)} over time`}>
-          {() => (
-            <SeriesChart
-              lines={lines}
-              fromMs={resolved.fromMs}
-              toMs={resolved.toMs}
-              label={`${typeLabel(type)} of ${chosen}`}
-              format={(value) => (unit === 'nanoseconds' ? `${(value / 1e9).toFixed(2)} cores` : `${formatValue(value, unit)}/s`)}
-              onRange={(from, to) => setRange({ from: String(Math.round(from)), to: String(Math.round(to)) })}
-            />
-          )}
-        </Shown>
+        <div className="plots">
+          <div className="plot">
+            <div className="plot-title">{typeLabel(type)} over time</div>
+            <FitToData extent={extent} range={resolved} />
+            <Shown answer={series} what={`${typeLabel(type)} over time`}>
+              {() => (
+                <SeriesChart
+                  lines={lines}
+                  fromMs={resolved.fromMs}
+                  toMs={resolved.toMs}
+                  height={PLOT_HEIGHT}
+                  label={`${typeLabel(type)} of ${chosen}`}
+                  format={(value) => (unit === 'nanoseconds' ? formatCores(value) : `${formatValue(value, unit)}/s`)}
+                  onRange={(from, to) => setRange({ from: String(Math.round(from)), to: String(Math.round(to)) })}
+                />
+              )}
+            </Shown>
+          </div>
+          {chosen && <SpanHeatmap key={`${type}|${selector}`} service={chosen} type={type} selector={selector} unit={unit} range={resolved} height={PLOT_HEIGHT} />}
+        </div>
         <Progress what={`the ${typeLabel(type)} flame graph of ${chosen}`} answer={flame} />
         {flame.error && <Failure error={flame.error} what="flame graphs" retry={flame.retry} />}
         {flame.value && <FlameView bytes={flame.value} unit={unit} title={`${chosen} ${typeLabel(type)}`} onLoaded={onLoaded} />}

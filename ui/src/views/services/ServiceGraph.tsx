@@ -5,7 +5,7 @@ import { Empty, Shown } from '../../app/Waiting';
 import { formatDuration, formatRate, formatShare } from '../../format/units';
 import type { ResolvedRange } from '../../location/timeRange';
 import { hrefOf } from '../../location/urlState';
-import { serviceColour } from '../../theme/evenPalette';
+import { serviceColours } from '../../theme/evenPalette';
 import { useTheme } from '../../theme/theme';
 import { layoutGraph } from './graphLayout';
 
@@ -16,6 +16,7 @@ export function ServiceGraph({ range, services }: { range: ResolvedRange; servic
   const answer = useAnswer(`graph|${range.fromMs}|${range.toMs}`, (signal) => readServiceGraph(range, signal));
   const edges = answer.value;
   const layout = useMemo(() => layoutGraph(edges ?? [], services), [edges, services]);
+  const colours = useMemo(() => serviceColours([...layout.places.keys()], theme), [layout, theme]);
   const x = (column: number) => 10 + column * (BOX.width + BOX.gapX);
   const y = (row: number) => 10 + row * (BOX.height + BOX.gapY);
   return (
@@ -44,7 +45,7 @@ export function ServiceGraph({ range, services }: { range: ResolvedRange; servic
               {[...layout.places.values()].map((place) => (
                 <a key={place.service} href={hrefOf(['traces'], { service: place.service })}>
                   <rect x={x(place.column)} y={y(place.row)} width={BOX.width} height={BOX.height} rx={4} fill="var(--panel)" stroke="var(--line-strong)" />
-                  <rect x={x(place.column)} y={y(place.row)} width={4} height={BOX.height} fill={serviceColour(place.service, theme)} />
+                  <rect x={x(place.column)} y={y(place.row)} width={4} height={BOX.height} fill={colours.get(place.service)} />
                   <text x={x(place.column) + 12} y={y(place.row) + 17}>
                     {place.service.length > 20 ? `${place.service.slice(0, 19)}…` : place.service}
                   </text>

@@ -5,13 +5,15 @@ import { type OperationFacts, readServices, type ServiceFacts } from '../../api/
 import { useAnswer } from '../../api/useAnswer';
 import { EvidenceStrip } from '../../app/EvidenceStrip';
 import { Failure, Progress } from '../../app/Waiting';
+import { LatencyRange, latencyScale } from '../../charts/LatencyRange';
 import { Spark } from '../../charts/Spark';
 import { formatCount, formatDuration, formatRate, formatShare } from '../../format/units';
 import { useKeys } from '../../keys/keyLayer';
 import { hrefOf, openView, useParam } from '../../location/urlState';
 import { refreshNow, useTimeRange } from '../../location/useTimeRange';
-import { serviceColour } from '../../theme/evenPalette';
+import { serviceColours } from '../../theme/evenPalette';
 import { useTheme } from '../../theme/theme';
+import { durationLiteral, narrow } from '../../traceql/narrow';
 import { FirstSteps } from './FirstSteps';
 import { ServiceGraph } from './ServiceGraph';
 
@@ -22,10 +24,17 @@ interface Row {
   operation: OperationFacts | null;
 }
 
+/** A handful of operations is read at a glance: no need to ask for them one by one. */
+const unfoldedAtFirst = (services: readonly ServiceFacts[]) => (services.reduce((sum, service) => sum + 1 + service.operations.length, 0) <= 28 ? services.map((service) => service.service).join(',') : 'none');
+
 const tracesOf = (row: Row) => ({
   service: row.service.service,
   q: row.operation ? `{ resource.service.name = ${JSON.stringify(row.service.service)} && name = ${JSON.stringify(row.operation.operation)} }` : `{ resource.service.name = ${JSON.stringify(row.service.service)} && kind = server }`,
 });
+
+/** The slowest twentieth of a row against the rest. */
+const explainOf = (row: Row) =>
+  hrefOf(['explain'], { service: row.service.service, target: narrow(tracesOf(row).q, `duration > ${durationLiteral((row.operation ?? row.service).p95_ns)}`) });
 
 export default function ServicesView() {
   const theme = useTheme();
@@ -47,25 +56,27 @@ export default function ServicesView() {
     const read = (facts: OperationFacts | ServiceFacts) => (column === 'cpu' ? (facts.cpu_ns_per_request ?? -1) : column === 'name' ? 0 : facts[column]);
     const nameOf = (facts: OperationFacts | ServiceFacts) => ('service' in facts ? facts.service : facts.operation);
     const compare = (a: OperationFacts | ServiceFacts, b: OperationFacts | ServiceFacts) => (column === 'name' ? (nameOf(a) < nameOf(b) ? -1 : 1) : read(a) - read(b)) * (descending ? -1 : 1);
-    const open = new Set(opened.split(','));
+    const open = new Set((opened || unfoldedAtFirst(answer.value ?? [])).split(','));
     return [...(answer.value ?? [])]
       .filter((service) => !filter || service.service.includes(filter) || service.operations.some((operation) => operation.operation.includes(filter)))
       .sort(compare)
       .flatMap((service) => [{ service, operation: null }, ...(open.has(service.service) || filter ? [...service.operations].sort(compare).map((operation) => ({ service, operation })) : [])]);
   }, [answer.value, column, descending, opened, filter]);
   const toggle = (service: string) => {
-    const open = new Set(opened.split(',').filter(Boolean));
+    const open = new Set((opened || unfoldedAtFirst(answer.value ?? [])).split(',').filter(Boolean));
     if (!open.delete(service)) open.add(service);
-    setOpened([...open].join(',') || null, 'replace');
+    setOpened([...open].join(',') || 'none', 'replace');
   };
   const current = rows[Math.min(at, rows.length - 1)];
+  const colours = useMemo(() => serviceColours((answer.value ?? []).map((service) => service.service), theme), [answer.value, theme]);
+  const scale = useMemo(() => latencyScale((answer.value ?? []).flatMap((service) => [service, ...service.operations].flatMap((facts) => [facts.p50_ns, facts.p99_ns]))), [answer.value]);
   useKeys('Services', [
     { key: 'j', does: 'next row', run: () => setAt(Math.min(rows.length - 1, at + 1)) },
     { key: 'k', does: 'previous row', run: () => setAt(Math.max(0, at - 1)) },
     { key: 'Enter', does: 'requests of the row', run: () => current && openView(['traces'], tracesOf(current)) },
     { key: 'o', does: 'operations of the service', run: () => current && toggle(current.service.service) },
     { key: 'f', does: 'flame graph of the service', run: () => current && openView(['profiles'], { service: current.service.service }) },
-    { key: 'e', does: 'explain what is slow', run: () => current && openView(['explain'], { ...tracesOf(current), q: null, target: `${tracesOf(current).q.replace(/ \}$/, '')} && duration > ${Math.round(((current.operation ?? current.service).p95_ns) / 1e6)}ms }` }) },
+    { key: 'e', does: 'explain what is slow', run: () => current && (location.hash = explainOf(current)) },
     { key: 'g', does: 'table or graph', run: () => setShape(shape === 'graph' ? null : 'graph') },
   ]);
   if (answer.error) {
@@ -118,6 +129,13 @@ export default function ServicesView() {
                 {head('name', 'Service')}
                 {head('rate', 'Requests')}
                 {head('errors', 'Failed')}
+                <th>
+                  <span className="latency-scale" aria-hidden="true">
+                    <span>{formatDuration(scale.lowNs)}</span>
+                    <span>{formatDuration(scale.highNs)}</span>
+                  </span>
+                  <span className="sr-only">Latency</span>
+                </th>
                 {head('p50_ns', 'P50')}
                 {head('p95_ns', 'P95')}
                 {head('p99_ns', 'P99')}
@@ -130,7 +148,7 @@ export default function ServicesView() {
                 const facts = row.operation ?? row.service;
                 const { service } = row;
                 const isService = row.operation === null;
-                const open = opened.split(',').includes(service.service);
+                const open = (opened || unfoldedAtFirst(answer.value ?? [])).split(',').includes(service.service);
                 return (
                   <tr key={`${service.service} ${row.operation?.operation ?? ''}`} aria-selected={index === at} onClick={() => setAt(index)} onDoubleClick={() => openView(['traces'], tracesOf(row))}>
                     <td className={isService ? '' : 'op'}>
@@ -139,15 +157,18 @@ export default function ServicesView() {
                           {open ? '▾' : '▸'}
                         </button>
                       )}
-                      {isService && <span style={{ display: 'inline-block', width: 3, height: 14, verticalAlign: -2, marginRight: 6, background: serviceColour(service.service, theme) }} />}
+                      {isService && <span style={{ display: 'inline-block', width: 3, height: 14, verticalAlign: -2, marginRight: 6, background: colours.get(service.service) }} />}
                       <a href={hrefOf(['traces'], tracesOf(row))}>{isService ? service.service : row.operation!.operation}</a>
                       {isService && <span className="muted"> {service.operations.length || ''}</span>}
                     </td>
                     <td className="number">
-                      {isService && <Spark values={service.rate_series} label="requests over time" colour="var(--muted)" />} <span className="plotted">{formatRate(facts.rate)}</span>
+                      {isService && <Spark values={service.rate_series} label="requests over time" colour="var(--muted)" width={96} />} <span className="plotted">{formatRate(facts.rate)}</span>
                     </td>
                     <td className="number">
-                      {isService && <Spark values={service.errors_series} label="failed share over time" colour="var(--error)" />} <span className={`plotted ${facts.errors > 0.005 ? 'error-text' : ''}`}>{formatShare(facts.errors)}</span>
+                      {isService && facts.errors > 0 && <Spark values={service.errors_series} label="failed share over time" colour="var(--error)" />} <span className={`plotted ${facts.errors > 0.005 ? 'error-text' : ''}`}>{formatShare(facts.errors)}</span>
+                    </td>
+                    <td>
+                      <LatencyRange p50={facts.p50_ns} p95={facts.p95_ns} p99={facts.p99_ns} scale={scale} />
                     </td>
                     <td className="number">{formatDuration(facts.p50_ns)}</td>
                     <td className="number">{formatDuration(facts.p95_ns)}</td>
@@ -161,6 +182,8 @@ export default function ServicesView() {
                     )}
                     <td>
                       <a href={isService ? hrefOf(['profiles'], { service: service.service }) : hrefOf(['traces'], tracesOf(row))}>flame</a>
+                      {' · '}
+                      <a href={explainOf(row)}>explain</a>
                     </td>
                   </tr>
                 );

@@ -68,7 +68,13 @@ export function SpanCode({ trace, traceId, span: chosen, facts, onEvidence }: Pr
     };
   }, [remoteLedger.value, trace, span, facts, spanId]);
   const onLoaded = useCallback((loaded: LoadedFlame) => onEvidence(loaded.exactness), [onEvidence]);
-  const loadTimeline = useCallback((signal: AbortSignal) => readTimedSamples(traceId, scope === 'trace' ? null : spanId, type, signal), [traceId, scope, spanId, type]);
+  const loadTimeline = useCallback(
+    (signal: AbortSignal) => {
+      const ids = scope === 'span' ? [spanId] : trace.spanId.slice(span, trace.subtreeEnd[span]);
+      return readTimedSamples(traceId, scope === 'trace' || scope === 'process' ? null : new Set(ids), type, signal);
+    },
+    [trace, traceId, scope, span, spanId, type],
+  );
   useKeys('Code of the span', [
     { key: 'g', does: 'merged tree of spans and code', run: () => setMerged(merged ? null : '1') },
     { key: 'f', does: 'to the flame graph', run: () => document.querySelector<HTMLElement>('.flame-stage')?.focus() },

@@ -5,12 +5,13 @@ import type { Exactness } from '../../api/evidence';
 import { plainValue, queryMetricRange } from '../../api/traces';
 import { useAnswer } from '../../api/useAnswer';
 import { EvidenceStrip } from '../../app/EvidenceStrip';
+import { FitToData } from '../../app/FitToData';
 import { SplitPanes } from '../../app/SplitPanes';
 import { Empty, Failure, Progress, Shown } from '../../app/Waiting';
 import { SeriesChart } from '../../charts/SeriesChart';
 import { dateAndTime } from '../../format/clock';
 import { formatCount, formatDuration } from '../../format/units';
-import { countIn, formatBox, gridOfHistogram, gridOfSpans, type HeatBox, parseBox } from '../../heatmap/grid';
+import { countIn, extentOf, formatBox, gridOfHistogram, gridOfSpans, type HeatBox, parseBox } from '../../heatmap/grid';
 import { Heatmap } from '../../heatmap/Heatmap';
 import { useKeys } from '../../keys/keyLayer';
 import { changeParams, openView, useParam } from '../../location/urlState';
@@ -99,7 +100,11 @@ export default function TracesView() {
               <>
                 <Progress what="spans" answer={found} />
                 {found.error && found.error.position === null && <Failure error={found.error} what="trace search" retry={found.retry} />}
-                {grid && grid.total > 0 && <Heatmap grid={grid} box={box} onBox={setBox} />}
+                {grid && grid.total > 0 && (
+                  <Heatmap grid={grid} box={box} onBox={setBox}>
+                    <FitToData extent={extentOf(grid)} range={resolved} />
+                  </Heatmap>
+                )}
                 {box && (
                   <div className="choice">
                     <span>

@@ -1,0 +1,21 @@
+// Starts a server, fills it with the shop and runs every *.test.mjs here against it. `npm run e2e`, or with names to run some only.
+import { spawn } from 'node:child_process';
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { sendShop } from './shop.mjs';
+import { startServer, writeShopSource } from './server.mjs';
+
+const wanted = process.argv.slice(2);
+const files = readdirSync(import.meta.dirname).filter((name) => name.endsWith('.test.mjs') && (wanted.length === 0 || wanted.some((word) => name.includes(word))));
+const source = writeShopSource('tax/tax.go', 112, '\tjson.Unmarshal(taxTable, &rates) // parsed again for each item');
+const server = await startServer('serve', ['--source', source.folder]);
+let code = 1;
+try {
+  await sendShop(server.origin, Date.now() - 5000);
+  const runner = spawn(process.execPath, ['--test', '--test-concurrency=1', '--test-reporter=spec', ...files.map((name) => join(import.meta.dirname, name))], { stdio: 'inherit', env: { ...process.env, HOTSPAN: server.origin } });
+  code = await new Promise((done) => runner.once('exit', done));
+} finally {
+  await server.stop();
+  source.remove();
+}
+process.exit(code ?? 1);

@@ -1,0 +1,196 @@
+// What each view promises: search, transforms with undo, the other shapes of a flame graph, exports, comparing, sharing, themes.
+import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import { after, before, test } from 'node:test';
+import { addressHas, launch, openPage, origin, press, settle } from './browser.mjs';
+import { CULPRIT, shop } from './shop.mjs';
+
+let browser;
+before(async () => {
+  browser = await launch();
+});
+after(() => browser.close());
+
+const { slowTraces, manyReads } = shop(0);
+const found = (page) => page.locator('.flame-bar [role="status"]');
+
+// Scenario: words, a regular expression and a negation typed into the search of a flame graph.
+// Guarantee: each says its share of the whole, and the table lists only what matches.
+test('search finds words, expressions and what is not', async () => {
+  const page = await openPage(browser, 'profiles?service=tax');
+  const field = page.getByLabel('Search in the graph');
+  await field.fill('lookupTaxRate');
+  await found(page).waitFor();
+  assert.match(await found(page).innerText(), /^95\.\d+ % of all/);
+  await field.fill('/sum(Lines|Rows)$/');
+  await page.waitForFunction(() => document.querySelector('.flame-bar [role="status"]')?.textContent.startsWith('4.'));
+  await field.fill('tax -lookup');
+  await page.waitForFunction(() => document.querySelector('.flame-bar [role="status"]')?.textContent.includes('2 frames'));
+  await press(page, 'Escape');
+  await field.fill('/(/');
+  await page.locator('.flame-bar .error-text').waitFor();
+  await page.finish();
+});
+
+// Scenario: recursion collapsed, runtime hidden, a function focused; then undone one by one.
+// Guarantee: the breadcrumb tells each step, the address holds them, and undo leads back to the whole.
+test('transforms are told, shared and undone', async () => {
+  const page = await openPage(browser, 'profiles?service=checkout');
+  await page.locator('.flame-stage').waitFor();
+  const crumbs = page.locator('.flame-crumbs');
+  const whole = (await crumbs.innerText()).split('\n')[0];
+  await press(page, 'r');
+  await addressHas(page, 'tf=collapse-all-recursion');
+  await page.locator('.fn-row', { hasText: 'renderCart' }).click({ button: 'right' });
+  await page.getByRole('menuitem', { name: 'Focus on function' }).click();
+  await page.waitForFunction(() => document.querySelector('.flame-crumbs').textContent.includes('only shop'));
+  assert.equal(await page.locator('.fn-row', { hasText: 'walkRules' }).count(), 0, 'what is not under the focus is gone');
+  const other = await openPage(browser, page.url().split('#/')[1]);
+  await other.waitForFunction(() => document.querySelector('.flame-crumbs')?.textContent.includes('only shop'));
+  await other.finish();
+  await press(page, 'u', 'u');
+  await page.locator('.fn-row', { hasText: 'walkRules' }).waitFor();
+  assert.equal((await crumbs.innerText()).split('\n')[0], whole);
+  await page.finish();
+});
+
+// Scenario: keys 1 to 7 on the graph of one slow trace.
+// Guarantee: flame, icicle, left-heavy, timeline by thread, sandwich, tree and table all show it.
+test('one selection in seven shapes', async () => {
+  const page = await openPage(browser, `trace/${slowTraces[0]}?scope=trace`);
+  await page.locator('.flame-stage').waitFor();
+  for (const key of ['1', '3', '2']) {
+    await press(page, key);
+    await page.locator('.flame-canvas').first().waitFor();
+  }
+  await press(page, '4');
+  await page.locator('.flame-axis').waitFor();
+  await page.getByRole('treeitem').first().waitFor({ state: 'attached' });
+  await press(page, '7');
+  await page.locator('.fn-row', { hasText: CULPRIT }).click();
+  await press(page, '5');
+  await page.getByText(`callers of ${CULPRIT}`).waitFor();
+  await press(page, '6');
+  await page.getByRole('treegrid', { name: /call tree/i }).or(page.locator('.tree-columns')).first().waitFor();
+  await press(page, '2');
+  await page.getByLabel('Colour by').selectOption('thread');
+  await page.waitForFunction(() => [...document.querySelectorAll('[role="treeitem"]')].some((item) => /thread tax-\d/.test(item.textContent)));
+  await page.finish();
+});
+
+// Scenario: each file that a flame graph can be saved as.
+// Guarantee: every one holds the culprit, or is a picture of some size.
+test('exports hold what is on the screen', async () => {
+  const page = await openPage(browser, `trace/${slowTraces[0]}?scope=trace`);
+  await page.locator('.flame-stage').waitFor();
+  const save = async (name) => {
+    await page.getByRole('button', { name: 'More' }).click();
+    const [download] = await Promise.all([page.waitForEvent('download'), page.getByRole('menuitem', { name }).click()]);
+    return readFile(await download.path());
+  };
+  for (const name of ['Export SVG', 'Export collapsed stacks', 'Export for speedscope']) assert.ok((await save(name)).includes(CULPRIT), name);
+  const png = await save('Export PNG');
+  assert.equal(png.subarray(1, 4).toString(), 'PNG');
+  assert.ok(png.length > 2000);
+  const pprof = await save('Export pprof');
+  assert.deepEqual([...pprof.subarray(0, 2)], [0x1f, 0x8b], 'pprof is gzipped');
+  await page.finish();
+});
+
+// Scenario: a trace with seventy equal reads.
+// Guarantee: they are one row that unfolds; filters keep ancestors; details of a span are there.
+test('a waterfall folds what repeats and finds what is asked', async () => {
+  const page = await openPage(browser, `trace/${manyReads}`);
+  const group = page.locator('.wf-row', { hasText: '× 70' });
+  await group.waitFor();
+  const folded = await page.locator('.wf-row').count();
+  await group.getByRole('button', { name: 'Unfold the group' }).click();
+  await page.waitForFunction((before) => document.querySelectorAll('.wf-row').length > before + 5, folded);
+  await page.getByLabel('Filter spans').fill('db.system=postgresql');
+  await page.getByText('70 match').waitFor();
+  await page.getByLabel('Filter spans').fill('calculateTax');
+  await page.getByText('1 match').waitFor();
+  await page.getByLabel('Filter spans').fill('');
+  await page.getByRole('button', { name: 'Critical path' }).click();
+  await page.waitForFunction(() => document.querySelectorAll('.wf-row').length > 3);
+  await page.finish();
+});
+
+// Scenario: version 1.4.1 against 1.4.2 of tax, merged and side by side; then the fast half against the slowest.
+// Guarantee: the culprit is told as more, with a sign and not by colour alone, and the table sums to the whole change.
+test('comparing tells what changed', async () => {
+  const page = await openPage(browser, 'compare?service=tax');
+  await page.getByRole('button', { name: '1.4.1 / 1.4.2' }).click();
+  await page.locator('.flame-legend', { hasText: '+ more' }).waitFor();
+  await page.getByLabel('By', { exact: true }).selectOption('absolute');
+  await press(page, '7');
+  const row = page.locator('.fn-row.diff', { hasText: 'decodeState' });
+  await row.waitFor();
+  assert.match(await row.innerText(), /\+\d/);
+  const sum = await page.locator('.fn-sum').innerText();
+  const [all, listed] = [...sum.matchAll(/[+−][\d.]+ m?s/g)].map((match) => match[0]);
+  assert.equal(all, listed, sum);
+  await press(page, '2');
+  await page.getByRole('button', { name: 'Side by side' }).click();
+  await page.waitForFunction(() => document.querySelectorAll('.flame-canvas').length === 2);
+  await page.getByRole('button', { name: 'Merged' }).click();
+  await page.getByRole('button', { name: /fast half/ }).click();
+  await addressHas(page, 'kind=spans');
+  await page.locator('.flame-legend', { hasText: '+ more' }).waitFor();
+  await page.finish();
+});
+
+// Scenario: a view with a search and a selection, its link copied and opened by someone with dark eyes.
+// Guarantee: the same numbers at a fixed time, in the reader's own theme, which t changes and a reload keeps.
+test('a link shows the same to everyone, in their own theme', async () => {
+  const page = await openPage(browser, 'profiles?service=tax&find=lookupTaxRate');
+  await found(page).waitFor();
+  const said = await found(page).innerText();
+  await page.getByRole('button', { name: 'Link' }).click();
+  const link = await page.evaluate(() => navigator.clipboard.readText());
+  assert.match(link, /from=\d{13}&.*to=\d{13}/);
+  const other = await openPage(browser, link.split('#/')[1], { colorScheme: 'dark' });
+  await found(other).waitFor();
+  assert.equal(await found(other).innerText(), said);
+  const theme = () => other.evaluate(() => document.documentElement.dataset.theme);
+  assert.equal(await theme(), 'dark');
+  await press(other, 't');
+  assert.equal(await theme(), 'light');
+  await other.reload();
+  assert.equal(await theme(), 'light');
+  await other.finish();
+  await page.finish();
+});
+
+// Scenario: a question with a mistake, one that finds nothing, an id that is not stored, and an address that is no page.
+// Guarantee: each says what is wrong and what to do next.
+test('mistakes and emptiness are explained', async () => {
+  const page = await openPage(browser, `traces?q=${encodeURIComponent('{ duration >> 5 }')}`);
+  await page.locator('.tql-fault').waitFor();
+  await page.goto(`${origin}/#/traces?q=${encodeURIComponent('{ name = "no such thing" }')}`);
+  await page.getByText('No span answers this question').waitFor();
+  await page.goto(`${origin}/#/trace/${'ab'.repeat(16)}`);
+  await page.getByText('This trace is not stored here').waitFor();
+  await page.goto(`${origin}/#/nonsense`);
+  await page.getByText('There is no such page').waitFor();
+  await page.goto(`${origin}/#/services?from=1000&to=2000`);
+  await page.getByText('Three lines send data here').waitFor();
+  await page.finish();
+});
+
+// Scenario: an answer that takes long.
+// Guarantee: the page says what it reads and for how long, and stops when told to.
+test('a long question shows progress and can be cancelled', async () => {
+  const page = await openPage(browser, 'status');
+  await page.route('**/SelectMergeStacktraces', () => undefined);
+  await page.goto(`${origin}/#/profiles?service=tax`);
+  const progress = page.locator('.progress', { hasText: 'flame graph of tax' });
+  await progress.waitFor();
+  await progress.getByRole('button', { name: 'Cancel' }).click();
+  await page.getByText('was stopped').waitFor();
+  await page.unroute('**/SelectMergeStacktraces');
+  await page.getByRole('button', { name: 'Read again' }).last().click();
+  await page.locator('.flame-stage').waitFor();
+  await settle(page);
+  await page.finish();
+});
