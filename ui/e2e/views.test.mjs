@@ -122,7 +122,7 @@ test('comparing tells what changed', async () => {
   const page = await openPage(browser, 'compare?service=tax');
   await page.getByRole('button', { name: '1.4.1 / 1.4.2' }).click();
   await page.locator('.flame-legend', { hasText: '+ more' }).waitFor();
-  await page.getByLabel('By', { exact: true }).selectOption('absolute');
+  await page.getByRole('combobox', { name: 'By' }).selectOption('absolute');
   await press(page, '7');
   const row = page.locator('.fn-row.diff', { hasText: 'decodeState' });
   await row.waitFor();

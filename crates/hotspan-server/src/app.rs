@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use crate::listeners::BoundListener;
 use crate::metrics::Metrics;
 use crate::scrape::ScrapeStatus;
+use crate::query_counts::QueryCounts;
 use crate::settings::Settings;
 
 /// A server, from before its store is open until after it is closed.
@@ -23,6 +24,7 @@ use crate::settings::Settings;
 pub struct App {
     pub(crate) settings: Settings,
     pub(crate) metrics: Metrics,
+    pub(crate) queries: QueryCounts,
     pub(crate) started: Instant,
     /// How scraping goes.
     pub(crate) scrape: ScrapeStatus,
@@ -68,6 +70,7 @@ impl App {
         Self {
             settings,
             metrics: Metrics::default(),
+            queries: QueryCounts::default(),
             started: Instant::now(),
             scrape: ScrapeStatus::default(),
             long_recordings: Semaphore::new(1),

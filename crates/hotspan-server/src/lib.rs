@@ -15,6 +15,7 @@ pub mod config;
 mod listeners;
 mod metrics;
 mod page;
+mod query_counts;
 mod receive;
 mod rpc;
 mod scrape;

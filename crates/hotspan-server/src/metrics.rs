@@ -80,7 +80,7 @@ pub(crate) fn render(app: &App) -> String {
             ("retention_expired_segments", "Segments past their retention", retention.expired_segments.load(Relaxed)),
             ("retention_deleted_files", "Files deleted", retention.deleted_files.load(Relaxed)),
         ];
-        for (name, help, value) in counters {
+        for (name, help, value) in counters.into_iter().chain(app.queries.totals()) {
             let _ = write!(
                 text,
                 "# HELP hotspan_{name} {help}.\n# TYPE hotspan_{name} counter\nhotspan_{name}_total {value}\n"
@@ -89,6 +89,7 @@ pub(crate) fn render(app: &App) -> String {
         let commit_seconds = ingest.commit_nanos.load(Relaxed) as f64 / 1e9;
         let compaction_seconds = compaction.nanos.load(Relaxed) as f64 / 1e9;
         let gauges = [
+            ("queries_running", "Questions being answered", app.queries.running() as f64),
             ("ingest_commit_seconds", "Time spent committing", commit_seconds),
             ("compaction_seconds", "Time spent compacting", compaction_seconds),
             ("ingest_queue_share", "Share of the ingest queue's memory in use", core.ingest.queue_share()),

@@ -100,6 +100,10 @@ export async function postJson<T>(where: string, body: unknown, signal: AbortSig
   return (await (await ask(where, postInit(body, signal))).json()) as T;
 }
 
+export async function getText(where: string, signal: AbortSignal): Promise<string> {
+  return (await ask(where, { signal })).text();
+}
+
 /** The undecoded answer, for workers that parse large bodies off the main thread. */
 export async function getBytes(where: string, signal: AbortSignal): Promise<ArrayBuffer> {
   return (await ask(where, { signal, headers: { accept: 'application/json' } })).arrayBuffer();

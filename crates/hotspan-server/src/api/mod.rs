@@ -21,11 +21,14 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::routing::get;
+use axum::middleware::from_fn_with_state;
+use axum::routing::{get, post};
 
 pub(crate) use error::ApiError;
 pub(crate) use mistake::QuestionError;
 
 use crate::app::App;
+use crate::query_counts::count_queries;
 use crate::{page, receive};
 
 /// All routes, for the main listener.
@@ -53,6 +56,7 @@ pub(crate) fn everything(app: Arc<App>) -> Router {
         .route("/api/v1/source", get(source::source))
         .route("/api/v1/cohort/flame", post(cohort::flame))
         .fallback(get(page::serve))
+        .layer(from_fn_with_state(Arc::clone(&app), count_queries))
         .with_state(app)
 }
 

@@ -70,6 +70,7 @@ pub(crate) async fn status(State(app): State<Arc<App>>) -> Json<Value> {
             "refused_requests": ingest.refused_requests.load(Relaxed),
             "queue_share": core.ingest.queue_share(),
         });
+        answer["queries"] = app.queries.to_json();
         answer["compaction"] = json!({
             "jobs": core.compaction.jobs.load(Relaxed),
             "failed_jobs": core.compaction.failed_jobs.load(Relaxed),

@@ -1,144 +1,180 @@
-// What the server holds and does, as it tells it; fields it adds later show up by themselves.
+// What the server holds and does, whether anything was lost, and how well its data can answer.
+import './status.css';
+import { useEffect, useRef, useState } from 'react';
+import { parseMetrics } from '../../api/prometheus';
+import { address, getText } from '../../api/request';
 import { readStatus, type ServerStatus } from '../../api/status';
 import { useAnswer } from '../../api/useAnswer';
 import { Shown } from '../../app/Waiting';
-import { dateAndTime, utc } from '../../format/clock';
-import { formatBytes, formatCount, formatDuration, formatShare } from '../../format/units';
-import { useEffect, useState } from 'react';
+import { Spark } from '../../charts/Spark';
+import { formatBytes, formatCount, formatDuration, formatRate, formatShare } from '../../format/units';
+import { useTimeRange } from '../../location/useTimeRange';
+import { readCoverage } from './coverage';
+import { CoveragePanel } from './CoveragePanel';
+import { StoreTable } from './StoreTable';
 
-/** Times come as ns, µs, ms, s or text; the number of digits tells which. */
-function millisOf(time: number | string | null | undefined): number | null {
-  if (time === null || time === undefined || time === '' || time === 0) return null;
-  const value = Number(time);
-  if (!Number.isFinite(value)) return Date.parse(String(time)) || null;
-  if (value > 1e17) return value / 1e6;
-  if (value > 1e14) return value / 1e3;
-  if (value > 1e11) return value;
-  return value * 1e3;
+const POLL_MS = 2000;
+const KEPT_POLLS = 60;
+
+/** Counters of one look at the server. */
+interface Look {
+  at: number;
+  counters: Readonly<Record<string, number>>;
 }
 
-function When({ time }: { time: number | string | null | undefined }) {
-  const ms = millisOf(time);
-  return ms === null ? <span className="muted">–</span> : <span title={utc(ms)}>{dateAndTime(ms)}</span>;
-}
+const numbersOf = (facts: Record<string, unknown> | undefined): Record<string, number> => Object.fromEntries(Object.entries(facts ?? {}).filter((entry): entry is [string, number] => typeof entry[1] === 'number'));
 
-const words = (key: string) => key.replaceAll('_', ' ');
-
-function valueOf(key: string, value: unknown): string {
-  if (typeof value === 'number') {
-    if (/bytes/.test(key)) return formatBytes(value);
-    if (/_ns$/.test(key)) return formatDuration(value);
-    if (/_ms$/.test(key)) return formatDuration(value * 1e6);
-    if (/_s$/.test(key)) return formatDuration(value * 1e9);
-    if (/share|coverage|ratio/.test(key) || (value > 0 && value < 1)) return formatShare(value);
-    return formatCount(value);
-  }
-  if (typeof value === 'boolean') return value ? 'yes' : 'no';
-  return value === null || value === undefined ? '–' : typeof value === 'string' ? value : JSON.stringify(value);
-}
-
-function Facts({ title, facts }: { title: string; facts: Record<string, unknown> }) {
-  const plain = Object.entries(facts).filter(([, value]) => value === null || typeof value !== 'object');
-  const nested = Object.entries(facts).filter(([, value]) => value !== null && typeof value === 'object' && !Array.isArray(value)) as [string, Record<string, unknown>][];
-  return (
-    <>
-      {plain.length > 0 && (
-        <section className="panel" style={{ minWidth: 260 }}>
-          <h2>{words(title)}</h2>
-          <dl className="facts" style={{ padding: 12 }}>
-            {plain.map(([key, value]) => (
-              <div key={key} style={{ display: 'contents' }}>
-                <dt>{words(key)}</dt>
-                <dd className={/drop|reject|error|fail/.test(key) && Number(value) > 0 ? 'error-text' : ''}>{valueOf(key, value)}</dd>
-              </div>
-            ))}
-          </dl>
-        </section>
-      )}
-      {nested.map(([key, value]) => (
-        <Facts key={key} title={`${title} ${key}`} facts={value} />
-      ))}
-    </>
-  );
+/** Growth per second between looks, oldest first. */
+function ratesOf(looks: readonly Look[], counter: string): number[] {
+  return looks.slice(1).map((look, index) => Math.max(0, ((look.counters[counter] ?? 0) - (looks[index]!.counters[counter] ?? 0)) / ((look.at - looks[index]!.at) / 1000)));
 }
 
 export default function StatusView() {
   const [round, setRound] = useState(0);
+  const { resolved } = useTimeRange();
   const answer = useAnswer(`status|${round}`, readStatus);
+  const metrics = useAnswer(`metrics|${round}`, (signal) => getText(address('/metrics'), signal));
+  const coverage = useAnswer(`coverage|${resolved.fromMs}|${resolved.toMs}`, (signal) => readCoverage(resolved, signal));
+  const [looks, setLooks] = useState<readonly Look[]>([]);
+  const seen = useRef<ServerStatus | null>(null);
   useEffect(() => {
-    const timer = setInterval(() => !document.hidden && setRound((count) => count + 1), 5000);
+    const timer = setInterval(() => !document.hidden && setRound((count) => count + 1), POLL_MS);
     return () => clearInterval(timer);
   }, []);
+  useEffect(() => {
+    if (!answer.value || answer.value === seen.current) return;
+    seen.current = answer.value;
+    const look = { at: performance.now(), counters: numbersOf(answer.value.ingest) };
+    setLooks((before) => [...before.slice(-KEPT_POLLS), look]);
+  }, [answer.value]);
   return (
     <div className="view-body" tabIndex={0} role="region" aria-label="Status">
       <Shown answer={answer} what="the status">
-        {(status) => <StatusPage status={status} />}
+        {(status) => (
+          <div className="status">
+            <Headline status={status} />
+            <div className="tiles">
+              <RateTile title="spans in" looks={looks} counter="spans" status={status} />
+              <RateTile title="samples in" looks={looks} counter="samples" status={status} />
+              <RateTile title="bytes written" looks={looks} counter="bytes" status={status} bytes />
+              <Lost status={status} metrics={metrics.value ?? ''} />
+              <Queries queries={status.queries} />
+            </div>
+            <CoveragePanel answer={coverage} />
+            <StoreTable tables={status.store?.tables ?? []} path={typeof status.store?.path === 'string' ? status.store.path : ''} />
+            <Others status={status} />
+          </div>
+        )}
       </Shown>
     </div>
   );
 }
 
-function StatusPage({ status }: { status: ServerStatus }) {
-  const { store, ingest, listeners, version, ready, uptime_s, tenant, ...others } = status;
-  const tables = store?.tables ?? [];
+function Headline({ status }: { status: ServerStatus }) {
+  const nodes = Array.isArray(status.nodes) ? status.nodes.length : 1;
   return (
-    <div style={{ display: 'flex', flexDirection: 'column', gap: 12 }}>
-      <div className="row">
-        <h1>Hotspan {version}</h1>
-        <b className={ready ? '' : 'error-text'}>{ready ? '● ready' : '✕ not ready'}</b>
-        {uptime_s !== undefined && <span className="muted">up {formatDuration(uptime_s * 1e9)}</span>}
-        {tenant && <span className="muted">tenant {tenant}</span>}
-      </div>
-      {listeners && (
-        <div className="row muted">
-          {listeners.map((listener) => (
-            <span key={listener.name + listener.address}>
-              {listener.name} <code>{listener.address}</code>
-            </span>
-          ))}
-        </div>
-      )}
-      <div style={{ display: 'flex', gap: 12, flexWrap: 'wrap', alignItems: 'flex-start' }}>
-        {ingest && <Facts title="ingest" facts={ingest} />}
-        {Object.entries(others).map(([key, value]) => (value && typeof value === 'object' && !Array.isArray(value) ? <Facts key={key} title={key} facts={value as Record<string, unknown>} /> : null))}
-      </div>
-      {tables.length > 0 && (
-        <section className="panel">
-          <h2>Store</h2>
-          <table>
-            <thead>
-              <tr>
-                <th>Table</th>
-                <th className="number">Level</th>
-                <th className="number">Segments</th>
-                <th className="number">Rows</th>
-                <th className="number">Bytes</th>
-                <th className="number">Bytes a row</th>
-                <th>From</th>
-                <th>To</th>
-              </tr>
-            </thead>
-            <tbody>
-              {tables.map((table) => (
-                <tr key={`${table.table} ${table.level}`}>
-                  <td>{table.table}</td>
-                  <td className="number">{table.level}</td>
-                  <td className="number">{formatCount(table.segments)}</td>
-                  <td className="number">{formatCount(table.rows)}</td>
-                  <td className="number">{formatBytes(table.bytes)}</td>
-                  <td className="number">{table.rows > 0 ? formatBytes(table.bytes / table.rows) : ''}</td>
-                  <td>
-                    <When time={table.min_time} />
-                  </td>
-                  <td>
-                    <When time={table.max_time} />
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </section>
-      )}
+    <div className="row">
+      <h1>Hotspan {status.version}</h1>
+      <b className={status.ready ? 'good-text' : 'error-text'}>{status.ready ? '● ready' : '✕ not ready'}</b>
+      {status.uptime_s !== undefined && <span className="muted">up {formatDuration(status.uptime_s * 1e9)}</span>}
+      <span className="muted">
+        {nodes === 1 ? 'one node' : `${nodes} nodes`}, tenant {status.tenant ?? 'anonymous'}
+      </span>
+      <span className="grow" />
+      {(status.listeners ?? []).map((listener) => (
+        <span key={listener.name + listener.address} className="muted">
+          {listener.name} <code>{listener.address}</code>
+        </span>
+      ))}
     </div>
   );
+}
+
+function RateTile({ title, looks, counter, status, bytes = false }: { title: string; looks: readonly Look[]; counter: string; status: ServerStatus; bytes?: boolean }) {
+  const rates = ratesOf(looks, counter);
+  const recent = rates.slice(-5);
+  const rate = recent.length > 0 ? recent.reduce((sum, value) => sum + value, 0) / recent.length : 0;
+  const total = Number(status.ingest?.[counter] ?? 0);
+  return (
+    <section className="panel tile">
+      <h2>{title}</h2>
+      <b>{bytes ? `${formatBytes(rate)}/s` : formatRate(rate)}</b>
+      <Spark values={rates.length > 1 ? rates : undefined} label={`${title} over the last minutes`} width={120} height={22} />
+      <span className="muted">{bytes ? formatBytes(total) : formatCount(total)} since the start</span>
+    </section>
+  );
+}
+
+/** Nothing is dropped silently: what was refused, by reason, and what could not be stored. */
+function Lost({ status, metrics }: { status: ServerStatus; metrics: string }) {
+  const reasons = parseMetrics(metrics).filter((point) => /_(rejected_items|refused_requests)_total$/.test(point.name) && !point.name.includes('ingest_') && point.value > 0);
+  const failed = Number(status.ingest?.failed_batches ?? 0);
+  const duplicates = Number(status.ingest?.duplicate_spans ?? 0) + Number(status.ingest?.duplicate_profiles ?? 0);
+  const lost = reasons.reduce((sum, point) => sum + point.value, 0) + failed;
+  return (
+    <section className="panel tile">
+      <h2>refused or failed</h2>
+      <b className={lost > 0 ? 'error-text' : ''}>{formatCount(lost)}</b>
+      {reasons.map((point) => (
+        <span key={JSON.stringify(point.labels) + point.name} className="error-text">
+          {formatCount(point.value)} {point.labels.signal} {point.name.includes('rejected') ? 'rejected alone' : `refused: ${point.labels.reason ?? ''}`}
+        </span>
+      ))}
+      {failed > 0 && <span className="error-text">{formatCount(failed)} batches not stored</span>}
+      <span className="muted">{formatCount(duplicates)} retries counted once · queue {formatShare(Number(status.ingest?.queue_share ?? 0))} full</span>
+    </section>
+  );
+}
+
+function Queries({ queries }: { queries: unknown }) {
+  const facts = numbersOf(queries as Record<string, unknown> | undefined);
+  if (Object.keys(facts).length === 0) return null;
+  return (
+    <section className="panel tile">
+      <h2>questions</h2>
+      <b>{formatCount(facts.running ?? 0)} running</b>
+      <span>
+        {formatCount(facts.answered ?? 0)} answered, mean {formatDuration(facts.mean_ns ?? 0)}, slowest {formatDuration(facts.slowest_ns ?? 0)}
+      </span>
+      <span className={(facts.failed ?? 0) > 0 ? 'error-text' : 'muted'}>
+        {formatCount(facts.failed ?? 0)} failed, {formatCount(facts.cancelled ?? 0)} cancelled
+      </span>
+    </section>
+  );
+}
+
+/** Sections that have no place of their own yet: shown as they come, so that nothing the server says is hidden. */
+function Others({ status }: { status: ServerStatus }) {
+  const known = ['version', 'ready', 'uptime_s', 'listeners', 'tenant', 'store', 'ingest', 'queries', 'nodes'];
+  const sections = Object.entries(status).filter(([key, value]) => !known.includes(key) && value !== null && typeof value === 'object' && !Array.isArray(value)) as [string, Record<string, unknown>][];
+  return (
+    <div className="tiles">
+      {sections.map(([title, facts]) => (
+        <section key={title} className="panel tile">
+          <h2>{title.replaceAll('_', ' ')}</h2>
+          <dl className="facts">
+            {Object.entries(facts)
+              .filter(([, value]) => value === null || typeof value !== 'object')
+              .map(([key, value]) => (
+                <div key={key} style={{ display: 'contents' }}>
+                  <dt>{key.replaceAll('_', ' ')}</dt>
+                  <dd className={/drop|reject|error|fail/.test(key) && Number(value) > 0 ? 'error-text' : ''}>{valueText(key, value)}</dd>
+                </div>
+              ))}
+          </dl>
+        </section>
+      ))}
+    </div>
+  );
+}
+
+function valueText(key: string, value: unknown): string {
+  if (typeof value === 'number') {
+    if (key.includes('bytes')) return formatBytes(value);
+    if (key.endsWith('_ns')) return formatDuration(value);
+    if (key.endsWith('_s')) return formatDuration(value * 1e9);
+    if (/share|ratio/.test(key)) return formatShare(value);
+    return formatCount(value);
+  }
+  return typeof value === 'boolean' ? (value ? 'yes' : 'no') : typeof value === 'string' ? value : '–';
 }

@@ -12,6 +12,7 @@ import { dateAndTime, utc } from '../../format/clock';
 import { formatDuration } from '../../format/units';
 import { useKeys } from '../../keys/keyLayer';
 import { hrefOf, openView, useParam } from '../../location/urlState';
+import { clockSkews } from '../../waterfall/clockSkew';
 import { Waterfall } from '../../waterfall/Waterfall';
 import { buildTrace, type RawTrace } from '../../waterfall/traceModel';
 import { SpanCode } from './SpanCode';
@@ -24,6 +25,7 @@ export default function TraceView({ traceId }: { traceId: string }) {
   const [evidence, setEvidence] = useState<Exactness | null>(null);
   const trace = answer.value === 'absent' ? null : answer.value;
   const facts = summary.value;
+  const skews = useMemo(() => (trace ? clockSkews(trace) : []), [trace]);
   const longestOwn = useMemo(() => {
     if (!trace) return 0;
     // Without a choice in the URL, begin where the samples are; else at the root.
@@ -67,6 +69,11 @@ export default function TraceView({ traceId }: { traceId: string }) {
         </span>
         {errors > 0 && <span className="error-text">✕ {errors} {errors === 1 ? 'error' : 'errors'}</span>}
         {trace.orphans > 0 && <span className="warn-text">{trace.orphans} {trace.orphans === 1 ? 'span without its parent' : 'spans without their parents'}</span>}
+        {skews.slice(0, 1).map((skew) => (
+          <span key={skew.callee} className="warn-text" title="Times of different machines can't be compared closer than this">
+            clock of {skew.callee} {formatDuration(Math.abs(skew.ns))} {skew.ns < 0 ? 'behind' : 'ahead of'} {skew.caller}
+          </span>
+        ))}
         {trace.partial && <span className="warn-text">{trace.partial}</span>}
         <span className="grow" />
         <CopyButton text={traceId} label="Copy id" />

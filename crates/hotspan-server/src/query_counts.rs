@@ -1,0 +1,123 @@
+//! How many questions are being answered, and how it went with those before: for the status page and for Prometheus.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Instant;
+
+use axum::extract::{Request, State};
+use axum::middleware::Next;
+use axum::response::Response;
+use http::Method;
+use serde_json::{Value, json};
+
+use crate::app::App;
+
+/// Counters of questions, from the first to the last byte of the answer's head.
+#[derive(Debug, Default)]
+pub(crate) struct QueryCounts {
+    running: AtomicU64,
+    answered: AtomicU64,
+    failed: AtomicU64,
+    cancelled: AtomicU64,
+    nanos: AtomicU64,
+    slowest_nanos: AtomicU64,
+}
+
+impl QueryCounts {
+    /// As the status shows them.
+    pub(crate) fn to_json(&self) -> Value {
+        let answered = self.answered.load(Relaxed);
+        json!({
+            "running": self.running.load(Relaxed),
+            "answered": answered,
+            "failed": self.failed.load(Relaxed),
+            "cancelled": self.cancelled.load(Relaxed),
+            "mean_ns": self.nanos.load(Relaxed).checked_div(answered).unwrap_or(0),
+            "slowest_ns": self.slowest_nanos.load(Relaxed),
+        })
+    }
+
+    /// Name, help and value of each counter that only grows.
+    pub(crate) fn totals(&self) -> [(&'static str, &'static str, u64); 3] {
+        [
+            ("queries_answered", "Questions answered", self.answered.load(Relaxed)),
+            ("queries_failed", "Questions that failed on the server's side", self.failed.load(Relaxed)),
+            ("queries_cancelled", "Questions whose asker went away", self.cancelled.load(Relaxed)),
+        ]
+    }
+
+    pub(crate) fn running(&self) -> u64 {
+        self.running.load(Relaxed)
+    }
+
+    fn begin(&self) -> Running<'_> {
+        self.running.fetch_add(1, Relaxed);
+        Running { counts: self, began: Instant::now(), is_answered: false }
+    }
+}
+
+/// A question under way. Dropped without an answer, its asker has gone.
+struct Running<'a> {
+    counts: &'a QueryCounts,
+    began: Instant,
+    is_answered: bool,
+}
+
+impl Running<'_> {
+    fn answered(mut self, is_failure: bool) {
+        let nanos = u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        self.counts.nanos.fetch_add(nanos, Relaxed);
+        self.counts.slowest_nanos.fetch_max(nanos, Relaxed);
+        self.counts.answered.fetch_add(1, Relaxed);
+        if is_failure {
+            self.counts.failed.fetch_add(1, Relaxed);
+        }
+        self.is_answered = true;
+    }
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.counts.running.fetch_sub(1, Relaxed);
+        if !self.is_answered {
+            self.counts.cancelled.fetch_add(1, Relaxed);
+        }
+    }
+}
+
+/// Counts what asks for data; what sends data, and the page itself, goes by.
+pub(crate) async fn count_queries(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+    if !is_query(request.method(), request.uri().path()) {
+        return next.run(request).await;
+    }
+    let running = app.queries.begin();
+    let response = next.run(request).await;
+    running.answered(response.status().is_server_error());
+    response
+}
+
+fn is_query(method: &Method, path: &str) -> bool {
+    let is_upload = method == Method::POST && path == "/api/v1/profiles";
+    let asks = ["/api/", "/querier.", "/tempopb.", "/pyroscope/render"].iter().any(|prefix| path.starts_with(prefix));
+    asks && !is_upload && path != "/api/v1/status" && path != "/api/echo"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Scenario: one question is answered, one fails, one is dropped on the way.
+    /// Guarantee: each is counted under its outcome, and none is left running.
+    #[test]
+    fn every_question_has_one_outcome() {
+        let counts = QueryCounts::default();
+        counts.begin().answered(false);
+        counts.begin().answered(true);
+        drop(counts.begin());
+        let totals: Vec<u64> = counts.totals().iter().map(|(_, _, value)| *value).collect();
+        assert_eq!((totals, counts.running()), (vec![2, 1, 1], 0));
+        assert!(is_query(&Method::GET, "/api/v1/profiles") && !is_query(&Method::POST, "/api/v1/profiles"));
+        assert!(is_query(&Method::POST, "/querier.v1.QuerierService/Diff") && !is_query(&Method::GET, "/assets/x.js"));
+    }
+}
