@@ -3,6 +3,10 @@
 export interface Exactness {
   samples?: number;
   spans?: number;
+  /** Spans that the question found, where more than could be looked at. */
+  selected_spans?: number;
+  is_cut?: boolean;
+  spans_with_samples?: number;
   /** Share of samples that name their span themselves, 0..1. */
   exact_share?: number;
   /** Samples that name a span, where the server gives the count and not the share. */

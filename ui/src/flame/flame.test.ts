@@ -116,6 +116,12 @@ describe('flamebearer', () => {
     expect(tree.unit).toBe('nanoseconds');
   });
 
+  it('gives back what was measured where a diff comes by request', () => {
+    const levels = [[0, 5, 0, 0, 2, 0, 0], [0, 5, 5, 0, 2, 2, 1]];
+    const tree = assemble(decodeFlamebearer({ flamebearer: { names: ['total', 'a'], levels }, metadata: { format: 'double' }, leftTicks: 5, rightTicks: 2, per_requests: 1, left: { spans: 10 }, right: { spans: 4 } }, 'nanoseconds'), 'given');
+    expect([tree.sides!.totalA[1], tree.sides!.totalB[1], tree.sides!.ticksA, tree.sides!.ticksB]).toEqual([50, 8, 50, 8]);
+  });
+
   it('reads both sides of a diff', () => {
     const answer = {
       flamegraph: { names: ['total', 'a', 'gone', 'new'], levels: [[0, 10, 0, 0, 20, 0, 0], [0, 6, 6, 0, 8, 8, 1, 0, 4, 4, 0, 0, 0, 2, 0, 0, 0, 0, 12, 12, 3]], leftTicks: 10, rightTicks: 20 },

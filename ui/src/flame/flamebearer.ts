@@ -21,6 +21,10 @@ export interface RawAnswer {
   metadata?: { format?: string; units?: string; sampleRate?: number; name?: string };
   leftTicks?: Cell;
   rightTicks?: Cell;
+  /** A cohort's diff: values are of this many requests, and each side had so many in all. */
+  per_requests?: number;
+  left?: { spans?: number };
+  right?: { spans?: number };
   exactness?: Exactness;
   baseline_exactness?: Exactness;
 }
@@ -46,6 +50,8 @@ function unitOf(answer: RawAnswer, fallback: string): string {
   if (units === 'samples' && sampleRate === 1_000_000_000) return 'nanoseconds';
   return units || fallback;
 }
+
+const scaledTicks = (ticks: Cell | undefined, factor: number) => (ticks === undefined ? undefined : Number(ticks) * factor);
 
 export function decodeFlamebearer(answer: RawAnswer, fallbackUnit: string): LooseNodes {
   const bearer = answer.flamebearer ?? answer.flamegraph;
@@ -100,8 +106,17 @@ export function decodeFlamebearer(answer: RawAnswer, fallbackUnit: string): Loos
     aboveFrom = levelFrom;
     aboveTo = node;
   }
-  const ticksA = answer.leftTicks ?? answer.flamegraph?.leftTicks;
-  const ticksB = answer.rightTicks ?? answer.flamegraph?.rightTicks;
+  // Back to what was measured in all: every way of comparing starts from there.
+  const requestsOf = (side?: { spans?: number }) => (answer.per_requests && side?.spans ? side.spans / answer.per_requests : 1);
+  const [requestsA, requestsB] = [requestsOf(answer.left), requestsOf(answer.right)];
+  if (selfB && (requestsA !== 1 || requestsB !== 1)) {
+    for (let i = 0; i < count; i++) {
+      selfA[i]! *= requestsA;
+      selfB[i]! *= requestsB;
+    }
+  }
+  const ticksA = scaledTicks(answer.leftTicks ?? answer.flamegraph?.leftTicks, requestsA);
+  const ticksB = scaledTicks(answer.rightTicks ?? answer.flamegraph?.rightTicks, requestsB);
   return {
     count,
     names,
@@ -110,8 +125,8 @@ export function decodeFlamebearer(answer: RawAnswer, fallbackUnit: string): Loos
     parent,
     selfA,
     selfB,
-    ticksA: ticksA === undefined ? undefined : Number(ticksA),
-    ticksB: ticksB === undefined ? undefined : Number(ticksB),
+    ticksA,
+    ticksB,
     unit: unitOf(answer, fallbackUnit),
   };
 }

@@ -20,9 +20,8 @@ mod trace_summary;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::routing::get;
 use axum::middleware::from_fn_with_state;
-use axum::routing::{get, post};
+use axum::routing::get;
 
 pub(crate) use error::ApiError;
 pub(crate) use mistake::QuestionError;
@@ -54,7 +53,6 @@ pub(crate) fn everything(app: Arc<App>) -> Router {
         .route("/api/v1/trace/{id}/profile-summary", get(trace_summary::profile_summary))
         .merge(cohort::routes())
         .route("/api/v1/source", get(source::source))
-        .route("/api/v1/cohort/flame", post(cohort::flame))
         .fallback(get(page::serve))
         .layer(from_fn_with_state(Arc::clone(&app), count_queries))
         .with_state(app)
