@@ -5,7 +5,7 @@ STORE ?= .hotspan
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 
-.PHONY: help run build test test-rust test-ui test-clients test-clients-quick check bench fuzz clean ui
+.PHONY: help run build test test-rust test-ui test-clients test-clients-quick check bench fuzz clean ui test-page chromium screenshots
 
 help: ## List the commands
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -21,13 +21,22 @@ ui: ui/dist/index.html ## Build the web page
 ui/dist/index.html: ui/package-lock.json $(shell find ui/src ui/index.html ui/vite.config.ts 2>/dev/null)
 	cd ui && npm ci --no-audit --no-fund --loglevel=error && npm run build
 
-test: test-ui test-rust test-clients-quick ## Install what the tests need and run them all
+test: test-ui test-rust test-page test-clients-quick ## Install what the tests need and run them all
 
 test-ui: ui
 	cd ui && npm run typecheck && npm run lint && npm test
 
 test-rust: ui
 	$(CARGO) test --workspace --quiet
+
+test-page: test-rust chromium
+	cd ui && HOTSPAN_BIN=$${CARGO_TARGET_DIR:-$(CURDIR)/target}/debug/hotspan npm run e2e -- views axe
+
+chromium:
+	@ui/scripts/chromium
+
+screenshots: build chromium ## Make the pictures in docs/screenshots anew, from the demo
+	cd ui && HOTSPAN_BIN=$${CARGO_TARGET_DIR:-$(CURDIR)/target}/quick/hotspan npm run screenshots
 
 test-clients-quick: test-rust
 	HOTSPAN=$${CARGO_TARGET_DIR:-$(CURDIR)/target}/debug/hotspan node --test tests/clients

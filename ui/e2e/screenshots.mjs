@@ -1,29 +1,59 @@
-// Pictures of each view in both themes, made from whatever the server holds: `node e2e/screenshots.mjs ../docs/screenshots`.
-import { mkdirSync } from 'node:fs';
-import { join } from 'node:path';
-import { launch, newPage, origin } from './browser.mjs';
+// Pictures of each view in both themes for docs/, from the demo: `npm run screenshots`. HOTSPAN names a demo that runs already;
+// without it one is started, and given a minute of load first.
+import { mkdirSync, statSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { launch } from './browser.mjs';
+import { startServer } from './server.mjs';
 
-const folder = process.argv[2] ?? 'screenshots';
-mkdirSync(folder, { recursive: true });
-const browser = await launch();
-const first = await newPage(browser);
-// One slow trace, found by the page's own search.
-await first.goto(`${origin}/#/traces?q=${encodeURIComponent('{ duration > 500ms }')}`);
-const link = first.locator('td.mono a').first();
-await link.waitFor({ timeout: 15_000 }).catch(() => undefined);
-const traceId = (await link.getAttribute('href').catch(() => null))?.match(/trace\/([0-9a-f]+)/)?.[1];
-await first.close();
-const views = { services: 'services', graph: 'services?as=graph', traces: 'traces', profiles: 'profiles', table: 'profiles?view=table', compare: 'compare', status: 'status', ...(traceId ? { trace: `trace/${traceId}`, explain: `explain?target=${traceId}` } : {}) };
-for (const colorScheme of ['light', 'dark']) {
-  const page = await newPage(browser, { colorScheme });
-  for (const [name, hash] of Object.entries(views)) {
-    await page.goto('about:blank');
-    await page.goto(`${origin}/#/${hash}`);
-    await page.waitForLoadState('networkidle').catch(() => undefined);
-    await page.waitForTimeout(600);
-    await page.screenshot({ path: join(folder, `${name}-${colorScheme}.png`) });
-    console.log(join(folder, `${name}-${colorScheme}.png`));
-  }
-  await page.close();
+const folder = resolve(process.argv[2] ?? join(import.meta.dirname, '../../docs/screenshots'));
+const WARM_UP_MS = Number(process.env.WARM_UP_MS ?? 90_000);
+/** A picture that people load with a README must not be heavy. */
+const MOST_BYTES = 150_000;
+const SLOW = '{ resource.service.name = "checkout" && name = "POST /api/checkout" && duration > 500ms }';
+
+const own = process.env.HOTSPAN ? null : await startServer('demo');
+const origin = process.env.HOTSPAN ?? own.origin;
+if (own) {
+  console.log(`the demo runs on ${origin}; ${WARM_UP_MS / 1000} s of load`);
+  await new Promise((done) => setTimeout(done, WARM_UP_MS));
 }
-await browser.close();
+const browser = await launch();
+try {
+  mkdirSync(folder, { recursive: true });
+  const found = await (await fetch(`${origin}/api/search?limit=1&q=${encodeURIComponent(SLOW)}`)).json();
+  const trace = found.traces?.[0]?.traceID;
+  if (!trace) throw new Error(`the demo has no slow checkout yet: ${SLOW}`);
+  const range = `from=${Date.now() - WARM_UP_MS - 30_000}&to=${Date.now()}`;
+  const query = encodeURIComponent(SLOW);
+  const views = {
+    services: `services?${range}`,
+    graph: `services?as=graph&${range}`,
+    traces: `traces?service=checkout&${range}`,
+    trace: `trace/${trace}?${range}`,
+    merged: `trace/${trace}?merged=1&${range}`,
+    timeline: `trace/${trace}?scope=trace&view=timeline&colour=thread&${range}`,
+    profiles: `profiles?service=tax&${range}`,
+    compare: `compare?service=tax&${range}`,
+    explain: `explain?target=${query}&${range}`,
+    status: `status?${range}`,
+  };
+  for (const colorScheme of ['light', 'dark']) {
+    const page = await browser.newPage({ viewport: { width: 1280, height: 800 }, colorScheme });
+    for (const [name, hash] of Object.entries(views)) {
+      await page.goto('about:blank');
+      await page.goto(`${origin}/#/${hash}`);
+      await page.waitForLoadState('networkidle').catch(() => undefined);
+      await page.locator('.progress').first().waitFor({ state: 'detached' }).catch(() => undefined);
+      await page.waitForTimeout(name === 'status' ? 6000 : 500);
+      const path = join(folder, `${name}-${colorScheme}.png`);
+      await page.screenshot({ path });
+      const { size } = statSync(path);
+      console.log(`${path} ${(size / 1000).toFixed(0)} kB`);
+      if (size > MOST_BYTES) throw new Error(`${path} is larger than ${MOST_BYTES} bytes`);
+    }
+    await page.close();
+  }
+} finally {
+  await browser.close();
+  await own?.stop();
+}

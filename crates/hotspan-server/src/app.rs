@@ -15,8 +15,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::listeners::BoundListener;
 use crate::metrics::Metrics;
-use crate::scrape::ScrapeStatus;
 use crate::query_counts::QueryCounts;
+use crate::scrape::ScrapeStatus;
 use crate::settings::Settings;
 
 /// A server, from before its store is open until after it is closed.

@@ -29,3 +29,17 @@ export interface ServerStatus {
 export function readStatus(signal: AbortSignal): Promise<ServerStatus> {
   return getJson(address('/api/v1/status'), signal);
 }
+
+export interface ScrapeTarget {
+  service: string;
+  target: string;
+  profile?: string;
+  health: string;
+  scrapes?: number;
+  failures?: number;
+  last_error?: string | null;
+}
+
+export async function readTargets(signal: AbortSignal): Promise<ScrapeTarget[]> {
+  return (await getJson<{ targets?: ScrapeTarget[] }>(address('/api/v1/targets'), signal)).targets ?? [];
+}

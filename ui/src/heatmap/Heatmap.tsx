@@ -99,76 +99,76 @@ export function Heatmap({ grid, box, onBox, what = 'spans', label = 'Latency hea
   const hoverCount = hoverColumn >= 0 && hoverColumn < grid.columns && hoverRow >= 0 && hoverRow < rows ? grid.counts[hoverRow * grid.columns + hoverColumn]! : 0;
   return (
     <div className="heatmap">
-    {children}
-    <div
-      ref={frame}
-      role="application"
-      tabIndex={0}
-      aria-label={`${label}, ${formatCount(grid.total)} ${what}. Enter selects the slowest tenth of the scale; arrows move the selection, Shift with arrows changes its size.`}
-      style={{ position: 'relative', cursor: 'crosshair', touchAction: 'none', flex: 'none', outlineOffset: -2 }}
-      onKeyDown={(event) => {
-        const wholeTime = grid.toMs - grid.fromMs;
-        if (event.key === 'Enter' || event.key === ' ') onBox({ fromMs: grid.fromMs, toMs: grid.toMs, lowNs: unscaled(low + (high - low) * 0.7), highNs: unscaled(high) });
-        else if (event.key === 'Escape') onBox(null);
-        else if (box && event.key.startsWith('Arrow')) {
-          const step = (high - low) / 20;
-          const time = event.key === 'ArrowLeft' ? -wholeTime / 20 : event.key === 'ArrowRight' ? wholeTime / 20 : 0;
-          const rise = event.key === 'ArrowUp' ? step : event.key === 'ArrowDown' ? -step : 0;
-          const moved = (value: number) => unscaled(scaled(value) + rise);
-          if (event.shiftKey) onBox({ ...box, toMs: Math.min(grid.toMs, Math.max(box.fromMs + wholeTime / 40, box.toMs + time)), lowNs: Math.min(box.highNs * 0.95, moved(box.lowNs)) });
-          else onBox({ fromMs: box.fromMs + time, toMs: box.toMs + time, lowNs: moved(box.lowNs), highNs: moved(box.highNs) });
-        } else return;
-        event.preventDefault();
-        event.stopPropagation();
-      }}
-      onPointerDown={(event) => {
-        if (event.button !== 0) return;
-        event.currentTarget.setPointerCapture(event.pointerId);
-        const { x, y } = local(event);
-        setDrag({ x0: x, y0: y, x1: x, y1: y });
-      }}
-      onPointerMove={(event) => {
-        const { x, y } = local(event);
-        setHover({ x, y });
-        if (drag) setDrag({ ...drag, x1: x, y1: y });
-      }}
-      onPointerLeave={() => setHover(null)}
-      onPointerUp={() => {
-        if (!drag) return;
-        setDrag(null);
-        if (Math.abs(drag.x1 - drag.x0) < 4 && Math.abs(drag.y1 - drag.y0) < 4) onBox(null);
-        else
-          onBox({
-            fromMs: msAt(Math.min(drag.x0, drag.x1)),
-            toMs: msAt(Math.max(drag.x0, drag.x1)),
-            lowNs: nsAt(Math.max(drag.y0, drag.y1)),
-            highNs: nsAt(Math.min(drag.y0, drag.y1)),
-          });
-      }}
-    >
-      <canvas ref={canvas} style={{ width: '100%', height: height, display: 'block' }} aria-hidden="true" />
-      <svg width={width} height={height} style={{ position: 'absolute', inset: 0, pointerEvents: 'none', fontSize: 11 }} aria-hidden="true">
-        {ticks.map((ns) => (
-          <g key={ns}>
-            <text x={PLOT.left - 6} y={yOf(ns) + 4} textAnchor="end" fill="var(--muted)">
-              {format(ns)}
+      {children}
+      <div
+        ref={frame}
+        role="application"
+        tabIndex={0}
+        aria-label={`${label}, ${formatCount(grid.total)} ${what}. Enter selects the slowest tenth of the scale; arrows move the selection, Shift with arrows changes its size.`}
+        style={{ position: 'relative', cursor: 'crosshair', touchAction: 'none', flex: 'none', outlineOffset: -2 }}
+        onKeyDown={(event) => {
+          const wholeTime = grid.toMs - grid.fromMs;
+          if (event.key === 'Enter' || event.key === ' ') onBox({ fromMs: grid.fromMs, toMs: grid.toMs, lowNs: unscaled(low + (high - low) * 0.7), highNs: unscaled(high) });
+          else if (event.key === 'Escape') onBox(null);
+          else if (box && event.key.startsWith('Arrow')) {
+            const step = (high - low) / 20;
+            const time = event.key === 'ArrowLeft' ? -wholeTime / 20 : event.key === 'ArrowRight' ? wholeTime / 20 : 0;
+            const rise = event.key === 'ArrowUp' ? step : event.key === 'ArrowDown' ? -step : 0;
+            const moved = (value: number) => unscaled(scaled(value) + rise);
+            if (event.shiftKey) onBox({ ...box, toMs: Math.min(grid.toMs, Math.max(box.fromMs + wholeTime / 40, box.toMs + time)), lowNs: Math.min(box.highNs * 0.95, moved(box.lowNs)) });
+            else onBox({ fromMs: box.fromMs + time, toMs: box.toMs + time, lowNs: moved(box.lowNs), highNs: moved(box.highNs) });
+          } else return;
+          event.preventDefault();
+          event.stopPropagation();
+        }}
+        onPointerDown={(event) => {
+          if (event.button !== 0) return;
+          event.currentTarget.setPointerCapture(event.pointerId);
+          const { x, y } = local(event);
+          setDrag({ x0: x, y0: y, x1: x, y1: y });
+        }}
+        onPointerMove={(event) => {
+          const { x, y } = local(event);
+          setHover({ x, y });
+          if (drag) setDrag({ ...drag, x1: x, y1: y });
+        }}
+        onPointerLeave={() => setHover(null)}
+        onPointerUp={() => {
+          if (!drag) return;
+          setDrag(null);
+          if (Math.abs(drag.x1 - drag.x0) < 4 && Math.abs(drag.y1 - drag.y0) < 4) onBox(null);
+          else
+            onBox({
+              fromMs: msAt(Math.min(drag.x0, drag.x1)),
+              toMs: msAt(Math.max(drag.x0, drag.x1)),
+              lowNs: nsAt(Math.max(drag.y0, drag.y1)),
+              highNs: nsAt(Math.min(drag.y0, drag.y1)),
+            });
+        }}
+      >
+        <canvas ref={canvas} style={{ width: '100%', height: height, display: 'block' }} aria-hidden="true" />
+        <svg width={width} height={height} style={{ position: 'absolute', inset: 0, pointerEvents: 'none', fontSize: 11 }} aria-hidden="true">
+          {ticks.map((ns) => (
+            <g key={ns}>
+              <text x={PLOT.left - 6} y={yOf(ns) + 4} textAnchor="end" fill="var(--muted)">
+                {format(ns)}
+              </text>
+              <line x1={PLOT.left} x2={PLOT.left + plotWidth} y1={yOf(ns)} y2={yOf(ns)} stroke="var(--line)" strokeDasharray="2 4" />
+            </g>
+          ))}
+          {clockTicks(grid.fromMs, grid.toMs, plotWidth / 90).map((tick) => (
+            <text key={tick.at} x={xOf(tick.at)} y={height - 5} textAnchor="middle" fill="var(--muted)">
+              {tick.label}
             </text>
-            <line x1={PLOT.left} x2={PLOT.left + plotWidth} y1={yOf(ns)} y2={yOf(ns)} stroke="var(--line)" strokeDasharray="2 4" />
-          </g>
-        ))}
-        {clockTicks(grid.fromMs, grid.toMs, plotWidth / 90).map((tick) => (
-          <text key={tick.at} x={xOf(tick.at)} y={height - 5} textAnchor="middle" fill="var(--muted)">
-            {tick.label}
-          </text>
-        ))}
-        {drawn && <rect {...drawn} fill="var(--accent)" fillOpacity={0.14} stroke="var(--accent)" strokeWidth={1.5} />}
-      </svg>
-      {hover && hoverCount > 0 && !drag && (
-        <div className="tip" style={{ position: 'absolute', left: Math.min(hover.x + 12, width - 220), top: Math.max(0, hover.y - 40) }}>
-          <b>{formatCount(hoverCount)}</b> {what}, {format(grid.edges[hoverRow]!)} to {format(grid.edges[hoverRow + 1]!)}, {dateAndTime(msAt(hover.x))}
-        </div>
-      )}
-    </div>
+          ))}
+          {drawn && <rect {...drawn} fill="var(--accent)" fillOpacity={0.14} stroke="var(--accent)" strokeWidth={1.5} />}
+        </svg>
+        {hover && hoverCount > 0 && !drag && (
+          <div className="tip" style={{ position: 'absolute', left: Math.min(hover.x + 12, width - 220), top: Math.max(0, hover.y - 40) }}>
+            <b>{formatCount(hoverCount)}</b> {what}, {format(grid.edges[hoverRow]!)} to {format(grid.edges[hoverRow + 1]!)}, {dateAndTime(msAt(hover.x))}
+          </div>
+        )}
+      </div>
     </div>
   );
 }

@@ -3,7 +3,7 @@ import './status.css';
 import { useEffect, useRef, useState } from 'react';
 import { parseMetrics } from '../../api/prometheus';
 import { address, getText } from '../../api/request';
-import { readStatus, type ServerStatus } from '../../api/status';
+import { readStatus, readTargets, type ServerStatus } from '../../api/status';
 import { useAnswer } from '../../api/useAnswer';
 import { Shown } from '../../app/Waiting';
 import { Spark } from '../../charts/Spark';
@@ -12,6 +12,7 @@ import { useTimeRange } from '../../location/useTimeRange';
 import { readCoverage } from './coverage';
 import { CoveragePanel } from './CoveragePanel';
 import { StoreTable } from './StoreTable';
+import { TargetsTable } from './TargetsTable';
 
 const POLL_MS = 2000;
 const KEPT_POLLS = 60;
@@ -34,6 +35,7 @@ export default function StatusView() {
   const { resolved } = useTimeRange();
   const answer = useAnswer(`status|${round}`, readStatus);
   const metrics = useAnswer(`metrics|${round}`, (signal) => getText(address('/metrics'), signal));
+  const targets = useAnswer(`targets|${round}`, (signal) => readTargets(signal).catch(() => []));
   const coverage = useAnswer(`coverage|${resolved.fromMs}|${resolved.toMs}`, (signal) => readCoverage(resolved, signal));
   const [looks, setLooks] = useState<readonly Look[]>([]);
   const seen = useRef<ServerStatus | null>(null);
@@ -61,6 +63,7 @@ export default function StatusView() {
               <Queries queries={status.queries} />
             </div>
             <CoveragePanel answer={coverage} />
+            <TargetsTable targets={targets.value ?? []} />
             <StoreTable tables={status.store?.tables ?? []} path={typeof status.store?.path === 'string' ? status.store.path : ''} />
             <Others status={status} />
           </div>
