@@ -101,8 +101,10 @@ fn inflate(
     size_hint: Option<usize>,
     max_bytes: usize,
 ) -> Result<Bytes, DecompressError> {
-    // The hint is the sender's word: believed up to 8 MiB, beyond that the buffer grows with what arrives.
-    let mut out = vec![0u8; size_hint.unwrap_or(0).clamp(4 << 10, 8 << 20).min(max_bytes.saturating_add(1))];
+    // The hint is the sender's word: believed up to 8 MiB, beyond that the buffer grows with what arrives. One byte
+    // more than it says shows the end without growing.
+    let hint = size_hint.unwrap_or(0).saturating_add(1);
+    let mut out = vec![0u8; hint.clamp(4 << 10, 8 << 20).min(max_bytes.saturating_add(1))];
     let mut filled = 0;
     loop {
         if filled == out.len() {

@@ -15,6 +15,7 @@ pub mod catalog;
 pub mod check;
 pub mod compaction;
 mod error;
+mod id_hasher;
 pub mod ingest;
 pub mod retention;
 pub mod rows;

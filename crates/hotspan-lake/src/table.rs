@@ -170,7 +170,6 @@ impl Table {
             ],
             Self::Series => vec![
                 required("series", DataType::UInt64),
-                required("check", DataType::UInt64),
                 required("time", timestamp()),
                 required("service", DataType::Utf8),
                 required("profile_type", DataType::Utf8),
@@ -178,14 +177,12 @@ impl Table {
             ],
             Self::Nodes => vec![
                 required("id", DataType::UInt64),
-                required("check", DataType::UInt64),
                 required("time", timestamp()),
                 required("parent", DataType::UInt64),
                 required("frame", DataType::UInt64),
             ],
             Self::Frames => vec![
                 required("id", DataType::UInt64),
-                required("check", DataType::UInt64),
                 required("time", timestamp()),
                 required("function", DataType::Utf8),
                 optional("system_name", DataType::Utf8),

@@ -30,6 +30,8 @@ pub struct App {
     pub(crate) scrape: ScrapeStatus,
     /// Recordings too large for memory take turns.
     pub(crate) long_recordings: Semaphore,
+    /// Turns at decoding requests.
+    pub(crate) decoding: Semaphore,
     listeners: OnceLock<Vec<BoundListener>>,
     core: OnceLock<Core>,
     stopping: AtomicBool,
@@ -74,6 +76,7 @@ impl App {
             started: Instant::now(),
             scrape: ScrapeStatus::default(),
             long_recordings: Semaphore::new(1),
+            decoding: Semaphore::new(std::thread::available_parallelism().map_or(2, usize::from)),
             listeners: OnceLock::new(),
             core: OnceLock::new(),
             stopping: AtomicBool::new(false),

@@ -4,6 +4,7 @@
 //! The database is the truth. Its live segments are mirrored in memory as a [`Snapshot`], which is swapped
 //! after every commit; a query pins one snapshot and reads nothing else.
 
+mod ducklake;
 mod schema;
 mod snapshot;
 mod store_lock;
@@ -57,6 +58,7 @@ impl Catalog {
             .busy_timeout(Duration::from_secs(10));
         let pool = SqlitePoolOptions::new().max_connections(2).connect_with(options).await?;
         schema::migrate(&pool).await?;
+        ducklake::describe(&pool, &folder.join("data")).await?;
         let snapshot = load_snapshot(&pool).await?;
         let commits = broadcast::Sender::new(FOLLOWED_COMMITS);
         Ok(Self { pool, current: ArcSwap::from_pointee(snapshot), commit_order: Mutex::new(()), commits })
@@ -99,6 +101,9 @@ impl Catalog {
                     reason: "it was removed by another commit".to_owned(),
                 });
             }
+        }
+        if !self.current.load().has_tenant(tenant) {
+            ducklake::add_schema(&mut transaction, tenant.as_str()).await?;
         }
         let mut segments = Vec::with_capacity(added.len());
         for new in added {

@@ -5,7 +5,9 @@ use sqlx::{Row, SqlitePool};
 use crate::error::{LakeError, Result};
 
 /// Each entry takes the catalog from one format to the next; entries are never changed once released.
-const MIGRATIONS: &[&str] = &["
+const MIGRATIONS: &[&str] = &[SEGMENTS, super::ducklake::TABLES];
+
+const SEGMENTS: &str = "
     CREATE TABLE version (
         id INTEGER PRIMARY KEY AUTOINCREMENT,
         committed_at INTEGER NOT NULL
@@ -33,7 +35,7 @@ const MIGRATIONS: &[&str] = &["
     );
     CREATE INDEX segment_path ON segment (path);
     CREATE INDEX segment_live ON segment (id) WHERE removed_version IS NULL;
-"];
+";
 
 /// Brings the catalog to the newest format.
 pub(super) async fn migrate(pool: &SqlitePool) -> Result<()> {

@@ -31,6 +31,11 @@ impl Snapshot {
         self.tables.values().flat_map(|segments| segments.iter())
     }
 
+    /// Whether a tenant has data.
+    pub(super) fn has_tenant(&self, tenant: &TenantId) -> bool {
+        Table::ALL.iter().any(|table| self.tables.contains_key(&(tenant.clone(), *table)))
+    }
+
     /// Every tenant that has data.
     pub fn tenants(&self) -> Vec<TenantId> {
         let mut tenants: Vec<TenantId> = self.tables.keys().map(|(tenant, _)| tenant.clone()).collect();

@@ -12,9 +12,10 @@ use tokio::sync::mpsc;
 use tracing::{debug, warn};
 
 use super::known::Known;
-use super::seen::Seen;
+use super::seen::{Seen, SeenKey};
 use super::{IngestCounters, IngestOptions, Receipt, Submission, off_thread};
 use crate::error::Result;
+use crate::id_hasher::IdHashing;
 use crate::rows::{Rows, retry_key};
 use crate::segment::{NewSegment, ReadOptions, l0};
 use crate::table::Table;
@@ -81,23 +82,25 @@ impl Committer {
 
     fn span_hashes_of(&self, tenant: &str, batch: &RecordBatch) -> Result<Vec<u64>> {
         let (traces, spans) = (arrays::ids(batch, "trace_id")?, arrays::ids(batch, "span_id")?);
-        let hash = |row| self.span_hash(tenant, traces.value(row), spans.value(row));
+        let key = self.span_key(tenant);
+        let hash = |row| key.span(traces.value(row), spans.value(row));
         Ok((0..batch.num_rows()).map(hash).collect())
     }
 
     fn profile_hashes_of(&self, tenant: &str, batch: &RecordBatch) -> Result<Vec<u64>> {
         let ids = arrays::ids(batch, "profile_id")?;
         let (services, types) = (arrays::texts(batch, "service")?, arrays::texts(batch, "profile_type")?);
-        let hash = |row| self.profile_hash(tenant, retry_key(ids.value(row), services.get(row), types.get(row)));
+        let key = self.profile_key(tenant);
+        let hash = |row| key.profile(retry_key(ids.value(row), services.get(row), types.get(row)));
         Ok((0..batch.num_rows()).map(hash).collect())
     }
 
-    fn span_hash(&self, tenant: &str, trace_id: &[u8], span_id: &[u8]) -> u64 {
-        self.seen.hash(tenant, &[trace_id, span_id])
+    fn span_key(&self, tenant: &str) -> SeenKey {
+        self.seen.key(tenant, "span")
     }
 
-    fn profile_hash(&self, tenant: &str, key: u128) -> u64 {
-        self.seen.hash(tenant, &[b"profile", &key.to_le_bytes()])
+    fn profile_key(&self, tenant: &str) -> SeenKey {
+        self.seen.key(tenant, "profile")
     }
 
     /// Gathers submissions until the first has waited long enough, or the batch is large enough.
@@ -130,7 +133,11 @@ impl Committer {
         let mut joined = Rows::default();
         let mut waiting = Vec::with_capacity(submissions.len());
         for submission in submissions {
-            joined.append(&submission.rows);
+            if waiting.is_empty() {
+                joined = submission.rows;
+            } else {
+                joined.append(&submission.rows);
+            }
             waiting.push((submission.answer, submission.reservation));
         }
         let result = self.commit(tenant, joined).await.map_err(Arc::new);
@@ -149,8 +156,8 @@ impl Committer {
 
     async fn commit(&mut self, tenant: &TenantId, rows: Rows) -> Result<Receipt> {
         let retries = self.find_retries(tenant, &rows);
-        let (nodes, series): (Vec<_>, Vec<_>) =
-            (rows.profiles.new_nodes().collect(), rows.profiles.new_series().collect());
+        let (nodes, series) = (rows.profiles.new_nodes(), rows.profiles.new_series());
+        let collisions = rows.profiles.collisions();
         let keep = (retries.keep_spans, retries.keep_samples, retries.keep_profiles);
         let (object, tables, batches) = off_thread(move || {
             let mut batches = rows.finish()?;
@@ -179,6 +186,10 @@ impl Committer {
         };
         IngestCounters::add(&counters.duplicate_spans, retries.duplicate_spans);
         IngestCounters::add(&counters.duplicate_profiles, retries.duplicate_profiles);
+        if collisions > 0 {
+            IngestCounters::add(&counters.symbol_collisions, collisions);
+            warn!(%tenant, collisions, "symbols met others with the same id, and are shown as those");
+        }
         if batches.is_empty() {
             return Ok(receipt);
         }
@@ -207,7 +218,7 @@ impl Committer {
         receipt.version = snapshot.version();
 
         self.seen.extend(retries.fresh);
-        self.known.learn(tenant, nodes.into_iter(), series.into_iter());
+        self.known.learn(tenant, &nodes, &series);
         IngestCounters::add(&counters.segments, 1);
         IngestCounters::add(&counters.bytes, size);
         for (table, batch) in &batches {
@@ -227,11 +238,13 @@ impl Committer {
     /// Looks for spans and profiles that are stored already, or that stand twice in this batch.
     fn find_retries(&self, tenant: &TenantId, rows: &Rows) -> Retries {
         let mut retries = Retries::default();
-        let mut in_batch: HashSet<u64> = HashSet::with_capacity(rows.spans.len());
+        let mut in_batch: HashSet<u64, IdHashing> =
+            HashSet::with_capacity_and_hasher(rows.spans.len(), IdHashing::default());
+        let (span_key, profile_key) = (self.span_key(tenant.as_str()), self.profile_key(tenant.as_str()));
         let span_count = rows.spans.len();
         for row in 0..span_count {
             let (trace_id, span_id) = rows.spans.identity(row);
-            let hash = self.span_hash(tenant.as_str(), trace_id, span_id);
+            let hash = span_key.span(trace_id, span_id);
             if self.seen.contains(hash) || !in_batch.insert(hash) {
                 retries.keep_spans.get_or_insert_with(|| vec![true; span_count])[row] = false;
                 retries.duplicate_spans += 1;
@@ -241,7 +254,7 @@ impl Committer {
         }
         let ranges = rows.profiles.ranges();
         for (number, range) in ranges.iter().enumerate() {
-            let hash = self.profile_hash(tenant.as_str(), range.key);
+            let hash = profile_key.profile(range.key);
             if self.seen.contains(hash) || !in_batch.insert(hash) {
                 let samples = retries.keep_samples.get_or_insert_with(|| vec![true; rows.profiles.sample_count()]);
                 samples[range.first_sample..range.first_sample + range.sample_count].fill(false);

@@ -4,100 +4,118 @@
 
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use hashbrown::HashSet;
-use hotspan_model::{SeriesId, TenantId};
+use hashbrown::HashMap;
+use hotspan_model::TenantId;
 
-use crate::rows::KnownSymbols;
+use crate::rows::{KnownIds, KnownSymbols};
 
 /// Durable symbols and series, by tenant (R6).
 #[derive(Debug)]
 pub struct Known {
-    max_nodes: usize,
-    sets: RwLock<KnownSets>,
+    max_ids: usize,
+    tenants: RwLock<HashMap<TenantId, TenantSymbols>>,
 }
 
+/// What is durable of one tenant, by day and hour.
 #[derive(Debug, Default)]
-struct KnownSets {
-    nodes: HashSet<(TenantKey, i64, u64)>,
-    series: HashSet<(TenantKey, i64, SeriesId)>,
-    tenants: Vec<TenantId>,
+struct TenantSymbols {
+    nodes: HashMap<i64, KnownIds>,
+    series: HashMap<i64, KnownIds>,
 }
-
-type TenantKey = u32;
 
 impl Known {
-    pub(super) fn new(max_nodes: usize) -> Self {
-        Self { max_nodes, sets: RwLock::default() }
+    pub(super) fn new(max_ids: usize) -> Self {
+        Self { max_ids, tenants: RwLock::default() }
     }
 
     /// The view of one tenant. It keeps commits from being noted while it lives: take it late and drop it soon.
-    pub fn of(&self, tenant: &TenantId) -> KnownOf<'_> {
-        let key = self.tenant_key(tenant);
-        KnownOf { sets: self.read(), key }
+    pub fn of<'k>(&'k self, tenant: &'k TenantId) -> KnownOf<'k> {
+        KnownOf { tenants: self.read(), tenant }
     }
 
-    fn tenant_key(&self, tenant: &TenantId) -> TenantKey {
-        {
-            let sets = self.read();
-            if let Some(at) = sets.tenants.iter().position(|other| other == tenant) {
-                return at as TenantKey;
+    /// Notes what a commit has made durable: times, and both halves of the hashes.
+    pub(super) fn learn(&self, tenant: &TenantId, nodes: &[(i64, u64, u64)], series: &[(i64, u64, u64)]) {
+        if nodes.is_empty() && series.is_empty() {
+            return;
+        }
+        let mut tenants = self.write();
+        let count: usize = tenants.values().map(TenantSymbols::len).sum();
+        if count > self.max_ids {
+            tenants.clear();
+        }
+        let symbols = tenants.entry(tenant.clone()).or_default();
+        for (map, new) in [(&mut symbols.nodes, nodes), (&mut symbols.series, series)] {
+            for (time, id, check) in new {
+                map.entry(*time).or_default().learn(*id, *check);
             }
         }
-        let mut sets = self.write();
-        let at = sets.tenants.iter().position(|other| other == tenant).unwrap_or_else(|| {
-            sets.tenants.push(tenant.clone());
-            sets.tenants.len() - 1
-        });
-        at as TenantKey
     }
 
-    /// Notes what a commit has made durable.
-    pub(super) fn learn(
-        &self,
-        tenant: &TenantId,
-        nodes: impl Iterator<Item = (i64, u64)>,
-        series: impl Iterator<Item = (i64, SeriesId)>,
-    ) {
-        let key = self.tenant_key(tenant);
-        let mut sets = self.write();
-        if sets.nodes.len() > self.max_nodes {
-            sets.nodes.clear();
-        }
-        if sets.series.len() > self.max_nodes {
-            sets.series.clear();
-        }
-        sets.nodes.extend(nodes.map(|(day, node)| (key, day, node)));
-        sets.series.extend(series.map(|(hour, series)| (key, hour, series)));
-    }
-
-    /// How many nodes are known.
-    pub fn node_count(&self) -> usize {
-        self.read().nodes.len()
+    /// How many nodes and series are known.
+    pub fn count(&self) -> usize {
+        self.read().values().map(TenantSymbols::len).sum()
     }
 
     // A panic while holding the lock can't leave a set half changed in a way that matters: see the module.
-    fn read(&self) -> RwLockReadGuard<'_, KnownSets> {
-        self.sets.read().unwrap_or_else(PoisonError::into_inner)
+    fn read(&self) -> RwLockReadGuard<'_, HashMap<TenantId, TenantSymbols>> {
+        self.tenants.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, KnownSets> {
-        self.sets.write().unwrap_or_else(PoisonError::into_inner)
+    fn write(&self) -> RwLockWriteGuard<'_, HashMap<TenantId, TenantSymbols>> {
+        self.tenants.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl TenantSymbols {
+    fn len(&self) -> usize {
+        self.nodes.values().chain(self.series.values()).map(KnownIds::len).sum()
     }
 }
 
 /// What is durable of one tenant.
 #[derive(Debug)]
-pub struct KnownOf<'a> {
-    sets: RwLockReadGuard<'a, KnownSets>,
-    key: TenantKey,
+pub struct KnownOf<'k> {
+    tenants: RwLockReadGuard<'k, HashMap<TenantId, TenantSymbols>>,
+    tenant: &'k TenantId,
 }
 
 impl KnownSymbols for KnownOf<'_> {
-    fn knows_node(&self, day: i64, node: u64) -> bool {
-        self.sets.nodes.contains(&(self.key, day, node))
+    fn nodes_of(&self, day: i64) -> Option<&KnownIds> {
+        self.tenants.get(self.tenant)?.nodes.get(&day)
     }
 
-    fn knows_series(&self, hour: i64, series: SeriesId) -> bool {
-        self.sets.series.contains(&(self.key, hour, series))
+    fn series_of(&self, hour: i64) -> Option<&KnownIds> {
+        self.tenants.get(self.tenant)?.series.get(&hour)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rows::Standing;
+
+    /// Scenario: two tenants, two days. Guarantee: what one has made durable is new to the other, and on other days.
+    #[test]
+    fn by_tenant_and_day() {
+        let known = Known::new(100);
+        let (mine, other) = (TenantId::anonymous(), "other".parse::<TenantId>().unwrap());
+        known.learn(&mine, &[(0, 7, 1)], &[(0, 8, 1)]);
+        let standing = |tenant, day, id| {
+            known.of(tenant).nodes_of(day).map_or(Standing::New, |ids: &KnownIds| ids.standing(id, 1))
+        };
+        assert_eq!(standing(&mine, 0, 7), Standing::Durable);
+        assert_eq!(standing(&mine, 1, 7), Standing::New);
+        assert_eq!(standing(&other, 0, 7), Standing::New);
+        assert_eq!(known.count(), 2);
+    }
+
+    /// Scenario: more ids than are kept. Guarantee: memory stays bounded by the limit and one commit.
+    #[test]
+    fn bounded() {
+        let known = Known::new(10);
+        for day in 0..100 {
+            known.learn(&TenantId::anonymous(), &[(day, 1, 1), (day, 2, 1)], &[]);
+        }
+        assert!(known.count() <= 12, "{}", known.count());
     }
 }

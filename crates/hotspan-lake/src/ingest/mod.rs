@@ -75,6 +75,8 @@ pub struct IngestCounters {
     pub duplicate_spans: AtomicU64,
     /// Profiles that were there already.
     pub duplicate_profiles: AtomicU64,
+    /// Symbols and series that met another one with the same id.
+    pub symbol_collisions: AtomicU64,
     /// Batches that could not be committed.
     pub failed_batches: AtomicU64,
     /// Requests that were told to come back, since there was no room for them.

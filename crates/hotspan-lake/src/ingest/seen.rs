@@ -6,13 +6,15 @@
 use std::time::{Duration, Instant};
 
 use hashbrown::HashSet;
-use xxhash_rust::xxh3::Xxh3;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use crate::id_hasher::IdHashing;
 
 /// Hashes of recent ids. They are keyed by a random seed, so that nobody can make two ids meet on purpose.
 #[derive(Debug)]
 pub(super) struct Seen {
-    young: HashSet<u64>,
-    old: HashSet<u64>,
+    young: HashSet<u64, IdHashing>,
+    old: HashSet<u64, IdHashing>,
     turned: Instant,
     half_window: Duration,
     half_entries: usize,
@@ -23,8 +25,8 @@ impl Seen {
     pub(super) fn new(window: Duration, entries: usize) -> Self {
         use std::hash::{BuildHasher, RandomState};
         Self {
-            young: HashSet::new(),
-            old: HashSet::new(),
+            young: HashSet::default(),
+            old: HashSet::default(),
             turned: Instant::now(),
             half_window: window / 2,
             half_entries: entries / 2,
@@ -32,14 +34,10 @@ impl Seen {
         }
     }
 
-    /// The hash of an id made of parts of fixed length.
-    pub(super) fn hash(&self, tenant: &str, parts: &[&[u8]]) -> u64 {
-        let mut hasher = Xxh3::with_seed(self.seed);
-        hasher.update(tenant.as_bytes());
-        for part in parts {
-            hasher.update(part);
-        }
-        hasher.digest()
+    /// What the ids of one tenant and kind are hashed with.
+    pub(super) fn key(&self, tenant: &str, kind: &str) -> SeenKey {
+        let tenant = xxh3_64_with_seed(tenant.as_bytes(), self.seed);
+        SeenKey(xxh3_64_with_seed(kind.as_bytes(), tenant))
     }
 
     pub(super) fn contains(&self, hash: u64) -> bool {
@@ -52,6 +50,26 @@ impl Seen {
             self.turned = Instant::now();
         }
         self.young.extend(hashes);
+    }
+}
+
+/// Hashes the ids of one tenant and kind.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SeenKey(u64);
+
+impl SeenKey {
+    /// The hash of a span.
+    pub(super) fn span(self, trace_id: &[u8], span_id: &[u8]) -> u64 {
+        let mut id = [0; 24];
+        for (to, from) in id.iter_mut().zip(trace_id.iter().chain(span_id)) {
+            *to = *from;
+        }
+        xxh3_64_with_seed(&id, self.0)
+    }
+
+    /// The hash of a profile.
+    pub(super) fn profile(self, retry_key: u128) -> u64 {
+        xxh3_64_with_seed(&retry_key.to_le_bytes(), self.0)
     }
 }
 

@@ -29,6 +29,12 @@ impl Default for TextColumn {
 }
 
 impl TextColumn {
+    /// Makes room for texts of this many bytes.
+    pub(crate) fn reserve(&mut self, rows: usize, bytes: usize) {
+        self.ends.reserve(rows);
+        self.bytes.reserve(bytes);
+    }
+
     pub(crate) fn push(&mut self, text: &str) {
         self.bytes.extend_from_slice(text.as_bytes());
         self.end_row();
@@ -77,6 +83,10 @@ pub(crate) struct IdColumn<const N: usize> {
 }
 
 impl<const N: usize> IdColumn<N> {
+    pub(crate) fn reserve(&mut self, rows: usize) {
+        self.bytes.reserve(N * rows);
+    }
+
     pub(crate) fn push(&mut self, id: &[u8; N]) {
         self.bytes.extend_from_slice(id);
     }
@@ -123,6 +133,10 @@ impl DictionaryColumn {
         self.values.push(text);
         self.index.insert(text.to_owned(), code);
         code
+    }
+
+    pub(crate) fn reserve(&mut self, rows: usize) {
+        self.rows.reserve(rows);
     }
 
     pub(crate) fn push_code(&mut self, code: i32) {
@@ -197,6 +211,13 @@ pub(crate) struct MapColumn {
 }
 
 impl MapColumn {
+    /// Makes room for this many entries of so many bytes a row.
+    pub(crate) fn reserve(&mut self, rows: usize, entries: usize, bytes: usize) {
+        self.ends.0.reserve(rows);
+        self.keys.reserve(rows * entries, rows * bytes);
+        self.values.reserve(rows * entries, rows * bytes);
+    }
+
     pub(crate) fn entry(&mut self, key: &str, value: &str) {
         self.keys.push(key);
         self.values.push(value);

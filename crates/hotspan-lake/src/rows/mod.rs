@@ -1,10 +1,13 @@
 //! From the model to rows: what decoding a request fills, and what a flush turns into Arrow.
 
 mod columns;
+mod known_ids;
+mod profile_columns;
 mod profiles;
 mod spans;
 
 pub(crate) use columns::MapColumn;
+pub use known_ids::{KnownIds, Standing};
 pub(crate) use profiles::retry_key;
 pub use profiles::{KnownSymbols, ProfileRows};
 pub use spans::SpanRows;

@@ -1,28 +1,23 @@
 //! Rows of the tables that profiles fill: `samples`, `profiles`, `series`, `nodes` and `frames`.
 
-use std::sync::Arc;
-
-use arrow::array::{
-    ArrayRef, BinaryArray, BooleanArray, Int64Array, RecordBatch, TimestampNanosecondArray, UInt8Array, UInt32Array,
-    UInt64Array,
-};
-use arrow::buffer::{BooleanBuffer, NullBuffer, ScalarBuffer};
+use arrow::array::RecordBatch;
 use arrow::error::ArrowError;
 use hashbrown::HashSet;
 use hotspan_model::call_path::{NO_PATH, NodeIndex};
 use hotspan_model::labels::PROFILE_TYPE;
-use hotspan_model::{Frame, Labels, Profile, ProfileId, ProfileSet, Sample, SeriesId};
+use hotspan_model::{Labels, Profile, ProfileId, ProfileSet, Sample, SeriesId};
 use xxhash_rust::xxh3::Xxh3;
 
-use super::columns::{DictionaryColumn, IdColumn, MapColumn, TextColumn};
-use crate::table::{DAY, HOUR, Table};
+use super::known_ids::{KnownIds, Standing};
+use super::profile_columns::{FrameColumns, NodeColumns, ProfileColumns, SampleColumns, SeriesColumns};
+use crate::table::Table;
 
 /// Tells which symbols and series are durable already, so that a request need not bring them again.
 pub trait KnownSymbols {
-    /// Whether this node is stored in the partition of the day that starts at `day`.
-    fn knows_node(&self, day: i64, node: u64) -> bool;
-    /// Whether this series is stored in the partition of the hour that starts at `hour`.
-    fn knows_series(&self, hour: i64, series: SeriesId) -> bool;
+    /// The nodes that are stored in the partition of the day that starts at `day`.
+    fn nodes_of(&self, day: i64) -> Option<&KnownIds>;
+    /// The series that are stored in the partition of the hour that starts at `hour`.
+    fn series_of(&self, hour: i64) -> Option<&KnownIds>;
 }
 
 /// Profiles on their way into a segment, table by table and column by column.
@@ -35,6 +30,7 @@ pub struct ProfileRows {
     frames: FrameColumns,
     /// Which samples belong to which profile, so that a profile that came before can be left out whole.
     ranges: Vec<ProfileRange>,
+    collisions: u64,
 }
 
 /// The samples of one received profile.
@@ -44,79 +40,6 @@ pub(crate) struct ProfileRange {
     pub(crate) key: u128,
     pub(crate) first_sample: usize,
     pub(crate) sample_count: usize,
-}
-
-#[derive(Debug, Default)]
-struct SampleColumns {
-    series: Vec<u64>,
-    time: Vec<i64>,
-    timed: Vec<bool>,
-    trace_id: IdColumn<16>,
-    span_id: IdColumn<8>,
-    path: Vec<u64>,
-    value: Vec<i64>,
-    thread_id: Vec<i64>,
-    thread_known: Vec<bool>,
-    thread_name: DictionaryColumn,
-    profile_id: IdColumn<16>,
-    attributes: DictionaryColumn,
-}
-
-#[derive(Debug, Default)]
-struct ProfileColumns {
-    profile_id: IdColumn<16>,
-    time: Vec<i64>,
-    duration: Vec<i64>,
-    service: DictionaryColumn,
-    profile_type: DictionaryColumn,
-    period: Vec<i64>,
-    samples: Vec<u32>,
-    value: Vec<i64>,
-    resource: DictionaryColumn,
-    scope: DictionaryColumn,
-    attributes: DictionaryColumn,
-    mappings: DictionaryColumn,
-    dropped_attributes_count: Vec<u32>,
-    original_payload_format: DictionaryColumn,
-    original_payload: Vec<Vec<u8>>,
-    source: DictionaryColumn,
-}
-
-#[derive(Debug, Default)]
-struct SeriesColumns {
-    series: Vec<u64>,
-    check: Vec<u64>,
-    time: Vec<i64>,
-    service: TextColumn,
-    profile_type: TextColumn,
-    labels: MapColumn,
-}
-
-#[derive(Debug, Default)]
-struct NodeColumns {
-    id: Vec<u64>,
-    check: Vec<u64>,
-    time: Vec<i64>,
-    parent: Vec<u64>,
-    frame: Vec<u64>,
-}
-
-#[derive(Debug, Default)]
-struct FrameColumns {
-    id: Vec<u64>,
-    check: Vec<u64>,
-    time: Vec<i64>,
-    function: TextColumn,
-    system_name: TextColumn,
-    file: DictionaryColumn,
-    line: Vec<u32>,
-    column: Vec<u32>,
-    start_line: Vec<u32>,
-    mapping: DictionaryColumn,
-    build_id: DictionaryColumn,
-    address: Vec<u64>,
-    kind: Vec<u8>,
-    attributes: DictionaryColumn,
 }
 
 impl ProfileRows {
@@ -131,6 +54,7 @@ impl ProfileRows {
         for profile in &set.profiles {
             let id = profile.id.unwrap_or_else(|| content_id(profile, set));
             let first_sample = self.samples.time.len();
+            self.samples.reserve(profile.samples.len());
             let profile_type = profile.profile_type.to_string();
             let mut series_by_label_set: Vec<Option<(SeriesId, u64, Labels)>> = vec![None; set.label_sets.len()];
             let mut last_series_hour = (u32::MAX, i64::MIN);
@@ -144,7 +68,9 @@ impl ProfileRows {
                 let hour = Table::Series.partition_of(sample.time);
                 if last_series_hour != (sample.labels, hour) {
                     last_series_hour = (sample.labels, hour);
-                    if !known.knows_series(hour, *series) && series_of_request.insert((hour, *series)) {
+                    let standing = known.series_of(hour).map_or(Standing::New, |ids| ids.standing(series.0, *check));
+                    self.collisions += u64::from(standing == Standing::Collided);
+                    if standing == Standing::New && series_of_request.insert((hour, *series)) {
                         self.series.push(*series, *check, hour, labels, &profile_type);
                     }
                 }
@@ -172,16 +98,24 @@ impl ProfileRows {
         for (day, used) in paths_by_day {
             self.push_symbols(set, day, &used, known);
         }
+        self.collisions += set.paths.collisions();
     }
 
     /// Adds the nodes and frames of `paths` and of all their callers that are not durable in this day yet.
     fn push_symbols(&mut self, set: &ProfileSet<'_>, day: i64, used: &[bool], known: &impl KnownSymbols) {
         let nodes = set.paths.nodes();
+        let known = known.nodes_of(day);
         let mut wanted = vec![false; nodes.len()];
         for leaf in (0..nodes.len()).filter(|index| used[*index]) {
             let mut path = leaf as NodeIndex;
             // A known or wanted node has known or wanted callers: the walk stops at the first one.
-            while path != NO_PATH && !wanted[path as usize] && !known.knows_node(day, nodes[path as usize].hash.id) {
+            while path != NO_PATH && !wanted[path as usize] {
+                let hash = nodes[path as usize].hash;
+                let standing = known.map_or(Standing::New, |ids| ids.standing(hash.id, hash.check));
+                self.collisions += u64::from(standing == Standing::Collided);
+                if standing != Standing::New {
+                    break;
+                }
                 wanted[path as usize] = true;
                 path = nodes[path as usize].parent;
             }
@@ -195,7 +129,7 @@ impl ProfileRows {
             let frame_hash = set.paths.frame_hash(node.frame);
             self.nodes.frame.push(frame_hash.id);
             if !std::mem::replace(&mut frame_done[node.frame as usize], true) {
-                self.frames.push(frame_hash.id, frame_hash.check, day, &set.paths.frames()[node.frame as usize]);
+                self.frames.push(frame_hash.id, day, &set.paths.frames()[node.frame as usize]);
             }
         }
     }
@@ -219,14 +153,19 @@ impl ProfileRows {
         &self.ranges
     }
 
-    /// The nodes that these rows bring, each with the day it belongs to.
-    pub(crate) fn new_nodes(&self) -> impl Iterator<Item = (i64, u64)> {
-        self.nodes.time.iter().copied().zip(self.nodes.id.iter().copied())
+    /// The nodes that these rows bring: the day each belongs to, and both halves of its hash.
+    pub(crate) fn new_nodes(&self) -> Vec<(i64, u64, u64)> {
+        hashes_by_time(&self.nodes.time, &self.nodes.id, &self.nodes.check)
     }
 
-    /// The series that these rows bring, each with the hour it belongs to.
-    pub(crate) fn new_series(&self) -> impl Iterator<Item = (i64, SeriesId)> {
-        self.series.time.iter().copied().zip(self.series.series.iter().map(|series| SeriesId(*series)))
+    /// The series that these rows bring: the hour each belongs to, and both halves of its hash.
+    pub(crate) fn new_series(&self) -> Vec<(i64, u64, u64)> {
+        hashes_by_time(&self.series.time, &self.series.series, &self.series.check)
+    }
+
+    /// How many symbols and series met another one with the same id.
+    pub(crate) fn collisions(&self) -> u64 {
+        self.collisions
     }
 
     /// About how much memory the rows take.
@@ -251,6 +190,7 @@ impl ProfileRows {
         self.ranges.extend(
             other.ranges.iter().map(|range| ProfileRange { first_sample: base + range.first_sample, ..*range }),
         );
+        self.collisions += other.collisions;
         self.samples.append(&other.samples);
         self.profiles.append(&other.profiles);
         self.series.append(&other.series);
@@ -268,6 +208,10 @@ impl ProfileRows {
             (Table::Frames, self.frames.finish()?),
         ])
     }
+}
+
+fn hashes_by_time(times: &[i64], ids: &[u64], checks: &[u64]) -> Vec<(i64, u64, u64)> {
+    times.iter().zip(ids).zip(checks).map(|((time, id), check)| (*time, *id, *check)).collect()
 }
 
 /// Notes that the path of a sample is used on the sample's day.
@@ -322,217 +266,4 @@ pub(crate) fn retry_key(profile_id: &[u8], service: &str, profile_type: &str) ->
     hasher.update(service.as_bytes());
     hasher.update(profile_type.as_bytes());
     hasher.digest128()
-}
-
-impl SampleColumns {
-    fn append(&mut self, other: &Self) {
-        self.series.extend_from_slice(&other.series);
-        self.time.extend_from_slice(&other.time);
-        self.timed.extend_from_slice(&other.timed);
-        self.trace_id.append(&other.trace_id);
-        self.span_id.append(&other.span_id);
-        self.path.extend_from_slice(&other.path);
-        self.value.extend_from_slice(&other.value);
-        self.thread_id.extend_from_slice(&other.thread_id);
-        self.thread_known.extend_from_slice(&other.thread_known);
-        self.thread_name.append(&other.thread_name);
-        self.profile_id.append(&other.profile_id);
-        self.attributes.append(&other.attributes);
-    }
-
-    fn finish(self) -> Result<RecordBatch, ArrowError> {
-        let thread_known = NullBuffer::new(BooleanBuffer::from(self.thread_known));
-        let columns: Vec<ArrayRef> = vec![
-            Arc::new(UInt64Array::from(self.series)),
-            Arc::new(TimestampNanosecondArray::from(self.time)),
-            Arc::new(BooleanArray::from(self.timed)),
-            Arc::new(self.trace_id.finish(true)?),
-            Arc::new(self.span_id.finish(true)?),
-            Arc::new(UInt64Array::from(self.path)),
-            Arc::new(Int64Array::from(self.value)),
-            Arc::new(Int64Array::try_new(ScalarBuffer::from(self.thread_id), Some(thread_known))?),
-            Arc::new(self.thread_name.finish(true)?),
-            Arc::new(self.profile_id.finish(false)?),
-            Arc::new(self.attributes.finish(true)?),
-        ];
-        RecordBatch::try_new(Table::Samples.schema(), columns)
-    }
-}
-
-impl ProfileColumns {
-    fn push(&mut self, id: ProfileId, profile: &Profile<'_>, profile_type: &str) {
-        let context = &profile.context;
-        self.profile_id.push(&id.0);
-        self.time.push(profile.time);
-        self.duration.push(profile.duration);
-        self.service.push(&profile.labels.service());
-        self.profile_type.push(profile_type);
-        self.period.push(profile.period);
-        self.samples.push(u32::try_from(profile.samples.len()).unwrap_or(u32::MAX));
-        self.value.push(profile.samples.iter().fold(0i64, |sum, sample| sum.saturating_add(sample.value)));
-        self.resource.push(&context.resource);
-        self.scope.push(&context.scope);
-        self.attributes.push(&context.attributes);
-        self.mappings.push(&context.mappings);
-        self.dropped_attributes_count.push(context.dropped_attributes_count);
-        self.original_payload_format.push(&context.original_payload_format);
-        self.original_payload.push(context.original_payload.to_vec());
-        self.source.push(&context.source);
-    }
-
-    fn append(&mut self, other: &Self) {
-        self.profile_id.append(&other.profile_id);
-        self.time.extend_from_slice(&other.time);
-        self.duration.extend_from_slice(&other.duration);
-        self.service.append(&other.service);
-        self.profile_type.append(&other.profile_type);
-        self.period.extend_from_slice(&other.period);
-        self.samples.extend_from_slice(&other.samples);
-        self.value.extend_from_slice(&other.value);
-        self.resource.append(&other.resource);
-        self.scope.append(&other.scope);
-        self.attributes.append(&other.attributes);
-        self.mappings.append(&other.mappings);
-        self.dropped_attributes_count.extend_from_slice(&other.dropped_attributes_count);
-        self.original_payload_format.append(&other.original_payload_format);
-        self.original_payload.extend_from_slice(&other.original_payload);
-        self.source.append(&other.source);
-    }
-
-    fn finish(self) -> Result<RecordBatch, ArrowError> {
-        let payloads = self.original_payload.iter().map(|payload| (!payload.is_empty()).then_some(payload.as_slice()));
-        let columns: Vec<ArrayRef> = vec![
-            Arc::new(self.profile_id.finish(false)?),
-            Arc::new(TimestampNanosecondArray::from(self.time)),
-            Arc::new(Int64Array::from(self.duration)),
-            Arc::new(self.service.finish(false)?),
-            Arc::new(self.profile_type.finish(false)?),
-            Arc::new(Int64Array::from(self.period)),
-            Arc::new(UInt32Array::from(self.samples)),
-            Arc::new(Int64Array::from(self.value)),
-            Arc::new(self.resource.finish(true)?),
-            Arc::new(self.scope.finish(true)?),
-            Arc::new(self.attributes.finish(true)?),
-            Arc::new(self.mappings.finish(true)?),
-            Arc::new(UInt32Array::from(self.dropped_attributes_count)),
-            Arc::new(self.original_payload_format.finish(true)?),
-            Arc::new(payloads.collect::<BinaryArray>()),
-            Arc::new(self.source.finish(true)?),
-        ];
-        RecordBatch::try_new(Table::Profiles.schema(), columns)
-    }
-}
-
-impl SeriesColumns {
-    fn push(&mut self, series: SeriesId, check: u64, hour: i64, labels: &Labels, profile_type: &str) {
-        debug_assert_eq!(hour % HOUR, 0);
-        self.series.push(series.0);
-        self.check.push(check);
-        self.time.push(hour);
-        self.service.push(&labels.service());
-        self.profile_type.push(profile_type);
-        for (name, value) in labels.iter() {
-            self.labels.entry(name, value);
-        }
-        self.labels.end_row();
-    }
-
-    fn append(&mut self, other: &Self) {
-        self.series.extend_from_slice(&other.series);
-        self.check.extend_from_slice(&other.check);
-        self.time.extend_from_slice(&other.time);
-        self.service.append(&other.service);
-        self.profile_type.append(&other.profile_type);
-        self.labels.append(&other.labels);
-    }
-
-    fn finish(self) -> Result<RecordBatch, ArrowError> {
-        let columns: Vec<ArrayRef> = vec![
-            Arc::new(UInt64Array::from(self.series)),
-            Arc::new(UInt64Array::from(self.check)),
-            Arc::new(TimestampNanosecondArray::from(self.time)),
-            Arc::new(self.service.finish(false)?),
-            Arc::new(self.profile_type.finish(false)?),
-            Arc::new(self.labels.finish()?),
-        ];
-        RecordBatch::try_new(Table::Series.schema(), columns)
-    }
-}
-
-impl NodeColumns {
-    fn append(&mut self, other: &Self) {
-        self.id.extend_from_slice(&other.id);
-        self.check.extend_from_slice(&other.check);
-        self.time.extend_from_slice(&other.time);
-        self.parent.extend_from_slice(&other.parent);
-        self.frame.extend_from_slice(&other.frame);
-    }
-
-    fn finish(self) -> Result<RecordBatch, ArrowError> {
-        let columns: Vec<ArrayRef> = vec![
-            Arc::new(UInt64Array::from(self.id)),
-            Arc::new(UInt64Array::from(self.check)),
-            Arc::new(TimestampNanosecondArray::from(self.time)),
-            Arc::new(UInt64Array::from(self.parent)),
-            Arc::new(UInt64Array::from(self.frame)),
-        ];
-        RecordBatch::try_new(Table::Nodes.schema(), columns)
-    }
-}
-
-impl FrameColumns {
-    fn push(&mut self, id: u64, check: u64, day: i64, frame: &Frame<'_>) {
-        debug_assert_eq!(day % DAY, 0);
-        self.id.push(id);
-        self.check.push(check);
-        self.time.push(day);
-        self.function.push(&frame.function);
-        self.system_name.push(&frame.system_name);
-        self.file.push(&frame.file);
-        self.line.push(frame.line);
-        self.column.push(frame.column);
-        self.start_line.push(frame.start_line);
-        self.mapping.push(&frame.mapping);
-        self.build_id.push(&frame.build_id);
-        self.address.push(frame.address);
-        self.kind.push(frame.kind as u8);
-        self.attributes.push(&frame.attributes);
-    }
-
-    fn append(&mut self, other: &Self) {
-        self.id.extend_from_slice(&other.id);
-        self.check.extend_from_slice(&other.check);
-        self.time.extend_from_slice(&other.time);
-        self.function.append(&other.function);
-        self.system_name.append(&other.system_name);
-        self.file.append(&other.file);
-        self.line.extend_from_slice(&other.line);
-        self.column.extend_from_slice(&other.column);
-        self.start_line.extend_from_slice(&other.start_line);
-        self.mapping.append(&other.mapping);
-        self.build_id.append(&other.build_id);
-        self.address.extend_from_slice(&other.address);
-        self.kind.extend_from_slice(&other.kind);
-        self.attributes.append(&other.attributes);
-    }
-
-    fn finish(self) -> Result<RecordBatch, ArrowError> {
-        let columns: Vec<ArrayRef> = vec![
-            Arc::new(UInt64Array::from(self.id)),
-            Arc::new(UInt64Array::from(self.check)),
-            Arc::new(TimestampNanosecondArray::from(self.time)),
-            Arc::new(self.function.finish(false)?),
-            Arc::new(self.system_name.finish(true)?),
-            Arc::new(self.file.finish(true)?),
-            Arc::new(UInt32Array::from(self.line)),
-            Arc::new(UInt32Array::from(self.column)),
-            Arc::new(UInt32Array::from(self.start_line)),
-            Arc::new(self.mapping.finish(true)?),
-            Arc::new(self.build_id.finish(true)?),
-            Arc::new(UInt64Array::from(self.address)),
-            Arc::new(UInt8Array::from(self.kind)),
-            Arc::new(self.attributes.finish(true)?),
-        ];
-        RecordBatch::try_new(Table::Frames.schema(), columns)
-    }
 }

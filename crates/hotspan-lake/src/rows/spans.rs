@@ -66,10 +66,39 @@ struct LinkColumns {
     flags: Vec<u32>,
 }
 
+/// About what a span takes on the wire.
+const TYPICAL_SPAN_BYTES: usize = 320;
+
 /// The service of data whose resource does not name one, as OpenTelemetry spells it.
 const UNKNOWN_SERVICE: &str = "unknown_service";
 
 impl SpanRows {
+    /// Makes room for as many spans as a message of this length may hold. A guess: columns still grow as they need.
+    pub fn with_room_for(message_bytes: usize) -> Self {
+        let rows = message_bytes / TYPICAL_SPAN_BYTES;
+        let mut spans = Self::default();
+        spans.trace_id.reserve(rows);
+        spans.span_id.reserve(rows);
+        spans.parent_span_id.reserve(rows);
+        spans.start_time.reserve(rows);
+        spans.duration.reserve(rows);
+        spans.service.reserve(rows);
+        spans.name.reserve(rows, 24 * rows);
+        spans.kind.reserve(rows);
+        spans.status.reserve(rows);
+        spans.status_message.reserve(rows, 0);
+        spans.trace_state.reserve(rows, 0);
+        spans.flags.reserve(rows);
+        spans.resource.reserve(rows);
+        spans.scope.reserve(rows);
+        spans.attributes.reserve(rows, 6, 96);
+        spans.attributes_json.reserve(rows, 2, 32);
+        spans.dropped_attributes_count.reserve(rows);
+        spans.dropped_events_count.reserve(rows);
+        spans.dropped_links_count.reserve(rows);
+        spans
+    }
+
     /// Sets the resource that the next spans belong to.
     pub fn resource(&mut self, resource: &Resource<'_>) {
         let service = resource

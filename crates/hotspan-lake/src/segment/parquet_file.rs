@@ -22,6 +22,8 @@ use crate::table::Table;
 
 /// Rows in a row group: what a reader of a narrow range has to open at least.
 const ROW_GROUP_ROWS: usize = 256 * 1024;
+/// The same for symbols, which are always read whole: one dictionary of frames serves more nodes.
+const SYMBOL_ROW_GROUP_ROWS: usize = 1024 * 1024;
 /// Rows in a page: what a point look-up has to decode at least.
 const PAGE_ROWS: usize = 4096;
 
@@ -164,10 +166,12 @@ impl IndexedIds {
 fn writer_properties(table: Table, schema: &SchemaRef, level: u8) -> WriterProperties {
     // The first level is rewritten within minutes: spend less time on it.
     let zstd = ZstdLevel::try_new(if level <= 1 { 1 } else { 3 }).unwrap_or_default();
+    let is_symbols = matches!(table, Table::Nodes | Table::Frames);
+    let row_group_rows = if is_symbols { SYMBOL_ROW_GROUP_ROWS } else { ROW_GROUP_ROWS };
     let mut properties = WriterProperties::builder()
         .set_created_by(format!("hotspan {}", env!("CARGO_PKG_VERSION")))
         .set_compression(Compression::ZSTD(zstd))
-        .set_max_row_group_row_count(Some(ROW_GROUP_ROWS))
+        .set_max_row_group_row_count(Some(row_group_rows))
         .set_data_page_row_count_limit(PAGE_ROWS)
         .set_write_batch_size(PAGE_ROWS)
         .set_dictionary_page_size_limit(4 << 20)
@@ -175,7 +179,9 @@ fn writer_properties(table: Table, schema: &SchemaRef, level: u8) -> WriterPrope
         .set_sorting_columns(Some(sorting_columns(table, schema)));
     for field in schema.fields() {
         let path = ColumnPath::from(field.name().as_str());
-        if field.name() == table.time_column() || field.name() == "duration" {
+        // What grows from row to row, or by little: times, and the ids that symbols are sorted by.
+        let is_sorted_id = is_symbols && field.name() == "id";
+        if field.name() == table.time_column() || field.name() == "duration" || is_sorted_id {
             properties = properties
                 .set_column_dictionary_enabled(path.clone(), false)
                 .set_column_encoding(path.clone(), Encoding::DELTA_BINARY_PACKED);
@@ -183,8 +189,8 @@ fn writer_properties(table: Table, schema: &SchemaRef, level: u8) -> WriterPrope
         // Unique ids gain nothing from a dictionary but pay for its hashing.
         let unique = match table {
             Table::Spans => matches!(field.name().as_str(), "span_id" | "parent_span_id"),
-            Table::Nodes => matches!(field.name().as_str(), "id" | "check"),
-            Table::Frames => matches!(field.name().as_str(), "id" | "check" | "function"),
+            Table::Nodes => field.name() == "parent",
+            Table::Frames => field.name() == "function",
             _ => false,
         };
         if unique {

@@ -69,7 +69,7 @@ async fn export_profiles(State(app): State<Arc<App>>, request: Request) -> Respo
 async fn export(app: Arc<App>, request: Request, signal: Signal) -> Response {
     let max_bytes = app.settings.limits.max_bytes;
     let call = match Call::read(request, max_bytes).await {
-        Ok(call) => call,
+        Ok(call) => Arc::new(call),
         Err((error, protocol, codec)) => return refuse(&app, signal, protocol, codec, &error.into()),
     };
     match store(&app, &call, signal).await {
@@ -86,21 +86,25 @@ async fn export(app: Arc<App>, request: Request, signal: Signal) -> Response {
 }
 
 /// Takes a request in: room first, then unpacking and decoding off the reactor, then the commit.
-async fn store(app: &Arc<App>, call: &Call, signal: Signal) -> Result<Outcome, Refusal> {
+async fn store(app: &Arc<App>, call: &Arc<Call>, signal: Signal) -> Result<Outcome, Refusal> {
     let core = app.core()?;
     let tenant = tenant_of(app, &call.headers)?;
     let room = call.message.len().saturating_mul(ROOM_FACTOR);
     let reservation = core.ingest.try_reserve(room).ok_or(Refusal::Overloaded)?;
-    let message = call.unpack(app.settings.limits.max_bytes)?;
-    let (codec, decoding_app, ingest, owner) = (call.codec, Arc::clone(app), core.ingest.clone(), tenant.clone());
+    let (unpacking, decoding_app, ingest, owner) =
+        (Arc::clone(call), Arc::clone(app), core.ingest.clone(), tenant.clone());
     let decode = move || {
         let limits = &decoding_app.settings.limits;
+        let (message, codec) = (unpacking.unpack(limits.max_bytes)?, unpacking.codec);
         match signal {
             Signal::Traces => decode_trace_rows(&message, codec, limits),
             Signal::Profiles => decode_profile_rows(&message, codec, limits, &ingest, &owner),
         }
     };
+    // As many at a time as there are cores: more would only take more memory, and finish no sooner.
+    let turn = app.decoding.acquire().await;
     let decoded = tokio::task::spawn_blocking(decode).await;
+    drop(turn);
     // A decoder never panics; if one did, the sender learns that its request can't be read.
     let (rows, outcome) = decoded.map_err(|error| Refusal::Invalid(format!("decoding failed: {error}")))??;
     core.ingest.submit(tenant, rows, reservation).await?;
@@ -128,7 +132,7 @@ fn decode_trace_rows(
     codec: Codec,
     limits: &hotspan_formats::Limits,
 ) -> Result<(Rows, Outcome), Refusal> {
-    let mut sink = SpanSink(SpanRows::default());
+    let mut sink = SpanSink(SpanRows::with_room_for(message.len()));
     let outcome = match codec {
         Codec::Protobuf => decode_traces(message, limits, &mut sink)?,
         Codec::Json => decode_traces_json(message, limits, &mut sink)?,

@@ -26,6 +26,8 @@ use crate::Limits;
 
 /// Room for samples that is made ahead of reading them; more grows with what is there.
 const MAX_SAMPLES_AHEAD: usize = 1 << 14;
+/// The same for frames and nodes: tables may be long without being used.
+const MAX_SYMBOLS_AHEAD: usize = 1 << 13;
 
 /// A set in the making.
 pub(super) struct Assembler<'a, 'l> {
@@ -71,6 +73,8 @@ impl<'a, 'l> Assembler<'a, 'l> {
         received_at: i64,
     ) -> Self {
         let mut set = ProfileSet::default();
+        let (frames, nodes) = (dictionary.locations.len(), 4 * dictionary.stacks.len());
+        set.paths.reserve(frames.min(MAX_SYMBOLS_AHEAD), nodes.min(MAX_SYMBOLS_AHEAD));
         // Links keep their numbers; the null entry is "none" in both.
         set.links.extend(dictionary.links.iter().skip(1));
         Self {

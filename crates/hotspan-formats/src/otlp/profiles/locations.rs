@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use hotspan_model::{Frame, FrameKind};
+use smallvec::SmallVec;
 
 use super::super::fault::{Fault, Locate as _, Problem, Read};
 use super::super::wire::Reader;
@@ -19,7 +20,8 @@ pub(super) struct Location<'d, 'a> {
     mapping: Option<&'d Mapping<'a>>,
     pub(super) mapping_index: u32,
     address: u64,
-    pub(super) lines: Vec<Line>,
+    /// Mostly one: more where functions were inlined.
+    pub(super) lines: SmallVec<[Line; 1]>,
     pub(super) kind: FrameKind,
     attributes: String,
 }
@@ -37,12 +39,12 @@ impl<'d, 'a> Location<'d, 'a> {
             mapping: None,
             mapping_index: 0,
             address: 0,
-            lines: Vec::new(),
+            lines: SmallVec::new(),
             kind: FrameKind::Unknown,
             attributes: String::new(),
         };
         let mut mapping_index = 0;
-        let mut attribute_indices = Vec::new();
+        let mut attribute_indices: SmallVec<[i32; 4]> = SmallVec::new();
         let mut message = Reader::new(bytes);
         while let Some(field) = message.field()? {
             match field.number {

@@ -1,0 +1,41 @@
+"""Reads a Hotspan store with DuckDB alone: by DuckLake over the catalog, and by plain Parquet. Prints JSON."""
+
+import json
+import sys
+
+import duckdb
+from duckdb_extensions import import_extension
+
+store = sys.argv[1]
+for extension in ("ducklake", "sqlite_scanner"):
+    import_extension(extension)
+db = duckdb.connect()
+db.sql("LOAD ducklake; LOAD sqlite_scanner")
+db.sql(f"ATTACH 'ducklake:sqlite:{store}/catalog.sqlite' AS lake (READ_ONLY)")
+
+
+def rows(statement):
+    return db.sql(statement).fetchall()
+
+
+tables = [name for (name,) in rows("SELECT table_name FROM information_schema.tables WHERE table_catalog = 'lake' ORDER BY 1")]
+answer = {
+    "tables": tables,
+    "counts": {table: rows(f"SELECT count(*) FROM lake.{table}")[0][0] for table in tables},
+    "spans": rows("SELECT hex(trace_id), name, duration, len(events) FROM lake.spans ORDER BY name"),
+    "services": rows("SELECT services FROM lake.traces")[0][0],
+    "labels": rows("SELECT labels['service_name'] FROM lake.series")[0][0],
+    "functions": rows(
+        "SELECT f.function, sum(s.value)::BIGINT FROM lake.samples s JOIN lake.nodes n ON s.path = n.id"
+        " JOIN lake.frames f ON n.frame = f.id GROUP BY 1 ORDER BY 2 DESC"
+    ),
+    "attributes": rows(
+        f"SELECT DISTINCT \"attr.customer\" FROM read_parquet('{store}/data/anonymous/spans/*/*.parquet', union_by_name = true)"
+    ),
+}
+try:
+    db.sql("DELETE FROM lake.spans")
+    answer["delete"] = "done"
+except duckdb.Error:
+    answer["delete"] = "refused"
+print(json.dumps(answer))
