@@ -63,6 +63,8 @@ pub(crate) enum Part {
     Profiles,
     /// Traces by id, TraceQL searches and metrics.
     Traces,
+    /// pprof and JFR files, one of them of a gigabyte.
+    Files,
     /// The same lookups as the store grows.
     Flat,
 }

@@ -35,13 +35,25 @@ impl Sent {
 /// How often a request is sent again before that counts as failure.
 const MAX_RETRIES: usize = 200;
 
-/// Sends all requests over several connections. An answer that is neither success nor "later" is an error.
+/// Where requests go: an address, and a path that may depend on the number of the request.
+pub(crate) struct Target<'t> {
+    pub(crate) address: SocketAddr,
+    pub(crate) path: &'t (dyn Fn(usize) -> String + Sync),
+}
+
+/// Sends all requests to one path of OTLP.
 pub(crate) fn send(server: &Server, spool: &Spool, path: &str, connections: usize) -> anyhow::Result<Sent> {
+    let target = Target { address: server.otlp, path: &|_| path.to_owned() };
+    send_to(server, spool, &target, connections)
+}
+
+/// Sends all requests over several connections. An answer that is neither success nor "later" is an error.
+pub(crate) fn send_to(server: &Server, spool: &Spool, target: &Target<'_>, connections: usize) -> anyhow::Result<Sent> {
     let next = AtomicUsize::new(0);
     let before: Usage = server.usage()?;
     let started = Instant::now();
     let results: Vec<anyhow::Result<Sent>> = thread::scope(|scope| {
-        let sender = || send_share(server.otlp, spool, path, &next);
+        let sender = || send_share(target, spool, &next);
         let senders: Vec<_> = (0..connections).map(|_| scope.spawn(sender)).collect();
         let joined = senders.into_iter().map(|sender| match sender.join() {
             Ok(result) => result,
@@ -60,8 +72,8 @@ pub(crate) fn send(server: &Server, spool: &Spool, path: &str, connections: usiz
     Ok(sent)
 }
 
-fn send_share(address: SocketAddr, spool: &Spool, path: &str, next: &AtomicUsize) -> anyhow::Result<Sent> {
-    let mut client = Client::new(address);
+fn send_share(target: &Target<'_>, spool: &Spool, next: &AtomicUsize) -> anyhow::Result<Sent> {
+    let mut client = Client::new(target.address);
     let mut sent = Sent::default();
     let headers = [("Content-Type", "application/x-protobuf"), ("Content-Encoding", "gzip")];
     loop {
@@ -70,10 +82,11 @@ fn send_share(address: SocketAddr, spool: &Spool, path: &str, next: &AtomicUsize
             return Ok(sent);
         }
         let body = spool.read(number)?;
+        let path = (target.path)(number);
         let mut tries = 0;
         loop {
             let started = Instant::now();
-            let answer = client.post(path, &headers, &body).context("sending")?;
+            let answer = client.post(&path, &headers, &body).context("sending")?;
             match answer.status {
                 200 => {
                     refuse_partial(&answer.body)?;

@@ -11,9 +11,12 @@
 mod arguments;
 mod disk;
 mod expected;
+mod files;
 mod flatness;
 mod http;
 mod ingest;
+#[path = "../../hotspan-formats/examples/large_recording/mod.rs"]
+mod large_recording;
 mod measure;
 mod prepare;
 mod questions;

@@ -10,6 +10,7 @@ use hotspan_generator::{SampleKind, Workload};
 use crate::arguments::{Arguments, Part};
 use crate::disk::{bytes_below, bytes_by_table, bytes_in_use};
 use crate::expected::Expected;
+use crate::files;
 use crate::flatness;
 use crate::ingest::{Sent, send};
 use crate::measure::measure;
@@ -74,6 +75,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let mut outcome = Outcome::default();
     if [Part::Ingest, Part::Profiles, Part::Traces].into_iter().any(|part| arguments.measures(part)) {
         main_run(arguments, &place, &mut outcome)?;
+    }
+    if arguments.measures(Part::Files) {
+        files::run(arguments, &place, &mut outcome)?;
     }
     if arguments.measures(Part::Flat) {
         flatness::run(arguments, &place, &mut outcome)?;

@@ -10,6 +10,8 @@ use crate::ids::SeriesId;
 pub const SERVICE_NAME: &str = "service_name";
 /// The label that holds the five-part profile type.
 pub const PROFILE_TYPE: &str = "__profile_type__";
+/// The label of profiles that came as named files, which spans may refer to.
+pub const PROFILE_SOURCE: &str = "profile_source";
 
 /// Names and values, sorted by name, each name once.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]

@@ -51,8 +51,9 @@ impl FlameQuery {
     pub(crate) fn linked(&self, owners: SampleOwners) -> LinkedQuery {
         LinkedQuery {
             owners,
-            profile_types: vec![self.profile_type.clone()],
-            selector: self.selector.clone(),
+            // The selector says the type as well, or the types that a short name stands for.
+            profile_types: Vec::new(),
+            selector: self.typed_selector(),
             from: self.from,
             until: self.until,
             profiles: self.profiles.clone(),

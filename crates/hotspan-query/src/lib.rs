@@ -35,6 +35,7 @@ pub mod span_metrics;
 mod symbols;
 mod timeline;
 pub mod trace;
+mod uploads;
 
 pub use call_paths::{CallPaths, PathFrame};
 pub use cohort::{Cohort, CohortScope, CohortSpan, MAX_COHORT_SPANS};

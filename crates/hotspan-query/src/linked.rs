@@ -18,6 +18,7 @@ use crate::process::{ProcessTime, covers, united};
 use crate::selector::{Matcher, Selector};
 use crate::series::SeriesEntry;
 use crate::side_by_side::{Job, side_by_side};
+use crate::uploads::UploadedSample;
 
 /// A span of a trace. Without a trace, a span of that id in any trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -202,6 +203,31 @@ impl Engine {
             Ok(())
         };
         side_by_side(jobs, &mut each).await?;
+        let mut each_uploaded = |uploaded: UploadedSample<'_>| {
+            let UploadedSample { batch, row, span: (trace_id, span_id) } = uploaded;
+            let rows = SampleRows::of(batch, query.with_threads)?;
+            let Ok(series) = sorted.binary_search(&rows.series[row]) else { return Ok(()) };
+            if !profiles.is_empty() && !profiles.contains(&arrays::id_at::<16>(arrays::ids(batch, "profile_id")?, row))
+            {
+                return Ok(());
+            }
+            exactness.samples += 1;
+            exactness.linked_samples += 1;
+            spans.insert((Some(trace_id), span_id));
+            visit(&LinkedSample {
+                trace_id: Some(trace_id),
+                span_id: Some(span_id),
+                time: rows.times[row],
+                timed: rows.timed.value(row),
+                thread: rows.thread(row, &mut threads),
+                series: series as u32,
+                path: rows.paths[row],
+                value: rows.values[row],
+                link: LinkStrength::Exact,
+            })
+        };
+        let asked = (&query.owners, tables.series.as_slice());
+        self.visit_named_uploads(tenant, snapshot, asked, range, &columns, &mut each_uploaded).await?;
         tables.exactness.spans = spans.len() as u64;
         tables.threads.extend(threads.threads);
         Ok(tables)

@@ -1,6 +1,6 @@
 //! The samples of spans and traces, one by one, with their stacks.
 
-use arrow::array::{Array, RecordBatch};
+use arrow::array::{Array, FixedSizeBinaryArray, RecordBatch};
 use hashbrown::{HashMap, HashSet};
 use hotspan_lake::segment::id_index::IdKind;
 use hotspan_lake::{ReadOptions, Table, arrays};
@@ -10,9 +10,10 @@ use std::sync::Arc;
 use crate::Engine;
 use crate::error::Result;
 use crate::flame::FlameQuery;
-use crate::linked::OwnerFilter;
+use crate::linked::{Owner, OwnerFilter};
 use crate::side_by_side::side_by_side;
 use crate::symbols::SymbolIndex;
+use crate::uploads::UploadedSample;
 
 /// One sample.
 #[derive(Debug, Clone)]
@@ -91,55 +92,39 @@ impl Engine {
         let snapshot = self.snapshot();
         let any_type = query.profile_type == ProfileType::default();
         let selector = if any_type { query.selector.clone() } else { query.typed_selector() };
-        let series = self.series(tenant, &snapshot, &selector, query.from, query.until).await?;
-        let series: HashMap<u64, Arc<Labels>> = series.into_iter().map(|entry| (entry.id.0, entry.labels)).collect();
+        let entries = self.series(tenant, &snapshot, &selector, query.from, query.until).await?;
+        let series: HashMap<u64, Arc<Labels>> =
+            entries.iter().map(|entry| (entry.id.0, Arc::clone(&entry.labels))).collect();
         let Some(owners) = query.sample_owners() else { return Ok(SamplePage::default()) };
         let filter = OwnerFilter::new(&owners, &[]);
         let Some(ids) = filter.id_set() else { return Ok(SamplePage::default()) };
-        let options = ReadOptions::columns(&[
-            "series",
-            "time",
-            "trace_id",
-            "span_id",
-            "path",
-            "value",
-            "profile_id",
-            "thread_name",
-        ])
-        .within("time", query.from, query.until);
+        let options = ReadOptions::columns(&COLUMNS).within("time", query.from, query.until);
         let range = (query.from, query.until);
         let mut exactness = Exactness::default();
         let jobs = self.id_jobs(tenant, &snapshot, Table::Samples, &ids, range, &options, &mut exactness).await?;
         let mut rows = Vec::new();
         let mut each = |batch: RecordBatch| {
-            let series_ids = arrays::uint64s(&batch, "series")?.values();
-            let times = arrays::times(&batch, "time")?.values();
-            let trace_ids = arrays::ids(&batch, "trace_id")?;
-            let span_ids = arrays::ids(&batch, "span_id")?;
-            let profile_ids = arrays::ids(&batch, "profile_id")?;
-            let threads = arrays::texts(&batch, "thread_name")?;
-            let paths = arrays::uint64s(&batch, "path")?.values();
-            let values = arrays::int64s(&batch, "value")?.values();
+            let columns = SampleColumns::of(&batch)?;
             for row in 0..batch.num_rows() {
-                let Some(labels) = series.get(&series_ids[row]) else { continue };
-                let trace_id = trace_ids.is_valid(row).then(|| TraceId(arrays::id_at(trace_ids, row)));
-                let span_id = span_ids.is_valid(row).then(|| SpanId(arrays::id_at(span_ids, row)));
-                let Some((trace_id, span_id)) = filter.owner(0, times[row], trace_id, span_id) else { continue };
-                rows.push(SampleRow {
-                    time: times[row],
-                    value: values[row],
-                    trace_id,
-                    span_id,
-                    profile_id: ProfileId(arrays::id_at::<16>(profile_ids, row)),
-                    labels: Arc::clone(labels),
-                    thread_name: threads.get(row).to_owned(),
-                    frames: Vec::new(),
-                    path: paths[row],
-                });
+                let Some(labels) = series.get(&columns.series[row]) else { continue };
+                let (trace_id, span_id) = columns.ids(row);
+                if let Some(owner) = filter.owner(0, columns.times[row], trace_id, span_id) {
+                    rows.push(columns.sample(row, owner, labels));
+                }
             }
             Ok(())
         };
         side_by_side(jobs, &mut each).await?;
+        let mut each_uploaded = |uploaded: UploadedSample<'_>| {
+            let UploadedSample { batch, row, span: (trace_id, span_id) } = uploaded;
+            let columns = SampleColumns::of(batch)?;
+            if let Some(labels) = series.get(&columns.series[row]) {
+                rows.push(columns.sample(row, (Some(trace_id), Some(span_id)), labels));
+            }
+            Ok(())
+        };
+        let asked = (&owners, entries.as_slice());
+        self.visit_named_uploads(tenant, &snapshot, asked, range, &COLUMNS, &mut each_uploaded).await?;
         // Every column takes part, so that pages do not change while the data does not.
         rows.sort_by_cached_key(|row| (row.time, row.span_id, row.path, row.value, row.profile_id));
         let total = rows.len();
@@ -151,6 +136,56 @@ impl Engine {
             row.frames = frames_of(&mut symbols, row.path);
         }
         Ok(SamplePage { rows: page, total })
+    }
+}
+
+const COLUMNS: [&str; 8] = ["series", "time", "trace_id", "span_id", "path", "value", "profile_id", "thread_name"];
+
+/// The columns of a batch of samples.
+struct SampleColumns<'b> {
+    series: &'b [u64],
+    times: &'b [i64],
+    traces: &'b FixedSizeBinaryArray,
+    spans: &'b FixedSizeBinaryArray,
+    profiles: &'b FixedSizeBinaryArray,
+    threads: arrays::Texts<'b>,
+    paths: &'b [u64],
+    values: &'b [i64],
+}
+
+impl<'b> SampleColumns<'b> {
+    fn of(batch: &'b RecordBatch) -> Result<Self> {
+        Ok(Self {
+            series: arrays::uint64s(batch, "series")?.values(),
+            times: arrays::times(batch, "time")?.values(),
+            traces: arrays::ids(batch, "trace_id")?,
+            spans: arrays::ids(batch, "span_id")?,
+            profiles: arrays::ids(batch, "profile_id")?,
+            threads: arrays::texts(batch, "thread_name")?,
+            paths: arrays::uint64s(batch, "path")?.values(),
+            values: arrays::int64s(batch, "value")?.values(),
+        })
+    }
+
+    /// The ids that a sample names itself.
+    fn ids(&self, row: usize) -> Owner {
+        let trace = self.traces.is_valid(row).then(|| TraceId(arrays::id_at(self.traces, row)));
+        let span = self.spans.is_valid(row).then(|| SpanId(arrays::id_at(self.spans, row)));
+        (trace, span)
+    }
+
+    fn sample(&self, row: usize, (trace_id, span_id): Owner, labels: &Arc<Labels>) -> SampleRow {
+        SampleRow {
+            time: self.times[row],
+            value: self.values[row],
+            trace_id,
+            span_id,
+            profile_id: ProfileId(arrays::id_at::<16>(self.profiles, row)),
+            labels: Arc::clone(labels),
+            thread_name: self.threads.get(row).to_owned(),
+            frames: Vec::new(),
+            path: self.paths[row],
+        }
     }
 }
 

@@ -36,6 +36,10 @@ pub(crate) struct PushArguments {
     /// The span that the whole file belongs to
     #[arg(long, value_name = "ID")]
     span_id: Option<String>,
+    /// An id by which spans refer to the file in their attribute `profile.id`; they may also name the file in
+    /// `profile.file`
+    #[arg(long, value_name = "ID")]
+    profile_id: Option<String>,
     /// When the profile started, for files that do not say; like 2026-01-31T10:00:00Z, 1700000000 or now-1h
     #[arg(long, value_name = "TIME")]
     from: Option<String>,
@@ -77,10 +81,10 @@ pub(crate) fn run(arguments: &PushArguments) -> anyhow::Result<()> {
 
 /// What the command line says about the files, as the server wants to be told.
 fn facts(arguments: &PushArguments) -> Vec<(&'static str, String)> {
-    let PushArguments { service, trace_id, span_id, from, until, kind, sample_rate, .. } = arguments;
+    let PushArguments { service, trace_id, span_id, from, until, kind, sample_rate, profile_id, .. } = arguments;
     let rate = sample_rate.map(|rate| rate.to_string());
     let known = [("service", service), ("trace_id", trace_id), ("span_id", span_id), ("from", from), ("until", until)];
-    let known = known.into_iter().chain([("type", kind), ("sample_rate", &rate)]);
+    let known = known.into_iter().chain([("type", kind), ("sample_rate", &rate), ("profile_id", profile_id)]);
     let known = known.filter_map(|(name, value)| Some((name, value.clone()?)));
     known.chain(arguments.labels.iter().map(|label| ("label", label.clone()))).collect()
 }
@@ -95,8 +99,10 @@ fn push(client: &Client, query: &[(&str, &str)], path: &Path) -> anyhow::Result<
         (Box::new(file), facts.is_file().then_some(facts.len()))
     };
     let bar = progress_bar(&path.display().to_string(), length.unwrap_or(0));
+    let name = path.file_name().and_then(|name| name.to_str()).filter(|name| *name != "-");
+    let query: Vec<(&str, &str)> = query.iter().copied().chain(name.map(|name| ("file", name))).collect();
     let watched = Watched { input, bar: bar.clone(), length };
-    let answer = client.post_stream("/api/v1/profiles", query, watched, length);
+    let answer = client.post_stream("/api/v1/profiles", &query, watched, length);
     bar.finish_and_clear();
     let answer = answer?.json()?;
     let count = |name: &str| answer[name].as_u64().unwrap_or(0);

@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use large_recording::{inflated_chunk, moved_by};
+use opentelemetry_proto::tonic::trace::v1::Span;
+use prost::Message;
 use serde_json::Value;
 use support::Server;
 
@@ -125,6 +127,44 @@ fn a_file_joins_its_span() {
     };
     assert_ne!(range("2026-01-31T09:59:59Z", "2026-01-31T10:10:00Z"), 0);
     assert_eq!(range("2026-01-31T10:10:00Z", "2026-01-31T10:20:00Z"), 0);
+}
+
+/// Scenario: spans that name profiles in attributes, one by the file it wrote and one by an id, beside one that names
+/// a file which never came; the files are pushed without any id of a span.
+/// Guarantee: each file is the flame graph of the span that names it, of its trace, and of no other.
+#[test]
+fn spans_name_their_profiles() {
+    let (_store, server) = start("");
+    let (trace, start) = ([7; 16], support::now_nanos() - 60_000_000_000);
+    let span = |id: u8, key: &str, value: &str| Span {
+        trace_id: trace.to_vec(),
+        span_id: vec![0, 0, 0, 0, 0, 0, 0, id],
+        name: "GET /".to_owned(),
+        start_time_unix_nano: start,
+        end_time_unix_nano: start + 1_000_000,
+        attributes: vec![support::text_attribute(key, value)],
+        ..Span::default()
+    };
+    let spans = vec![
+        span(1, "profile.file", "/var/profiles/node.cpuprofile"),
+        span(2, "profile.id", "request 42"),
+        span(3, "profile.file", "lost.jfr"),
+    ];
+    let body = support::trace_request("web", spans).encode_to_vec();
+    assert_eq!(server.post("/v1/traces", "application/x-protobuf", &body).unwrap().status, 200);
+    stored(&server, &[fixture("node.cpuprofile").to_str().unwrap(), "--service", "web"]);
+    stored(&server, &[fixture("async-itimer.jfr").to_str().unwrap(), "--service", "web", "--profile-id", "request 42"]);
+    stored(&server, &[fixture("go-cpu.pb.gz").to_str().unwrap(), "--service", "web"]);
+    let of_span = |id: u8| flame(&server, &format!("web.cpu{{span_id=\"{id:016x}\"}}"));
+    assert!(has_name(&of_span(1), "burnHot") && !has_name(&of_span(1), "Burn.burnHot"), "{}", of_span(1));
+    assert!(has_name(&of_span(2), "Burn.burnHot") && !has_name(&of_span(2), "main.spin"));
+    assert_eq!(of_span(3)["numTicks"], 0);
+    let whole = flame(&server, &format!("web.cpu{{trace_id=\"{}\"}}", "07".repeat(16)));
+    let sum = [1, 2].map(|id| of_span(id)["numTicks"].as_i64().unwrap()).iter().sum::<i64>();
+    assert_eq!(whole["numTicks"].as_i64().unwrap(), sum);
+    let samples = server.get_json("/api/v1/profiles?span_id=0000000000000001&limit=5");
+    assert_eq!(samples["samples"][0]["span_id"], "0000000000000001");
+    assert_eq!(samples["samples"][0]["trace_id"], "07".repeat(16));
 }
 
 /// Scenario: a file cut short, one of no format and one that is not there, beside a good one.

@@ -158,10 +158,11 @@ impl<'a> Function<'a> {
         } else {
             FrameKind::Unknown
         };
-        let function = if self.name.is_empty() { self.system_name } else { self.name };
+        let full = if self.name.is_empty() { self.system_name } else { self.name };
+        let function = without_shapes(full);
         let system_name = if self.system_name == function { "" } else { self.system_name };
         Frame {
-            function: Cow::Borrowed(function),
+            function,
             system_name: Cow::Borrowed(system_name),
             file: Cow::Borrowed(self.file),
             line: u32::try_from(line).unwrap_or(0),
@@ -174,6 +175,30 @@ impl<'a> Function<'a> {
             attributes: Cow::Borrowed(if folded { "{\"pprof.location.is_folded\":true}" } else { "" }),
         }
     }
+}
+
+/// A generic function of Go without the shapes that its compiler made copies for: one function for who reads it, as
+/// newer versions of Go write it themselves. The full name stays beside it.
+fn without_shapes(name: &str) -> Cow<'_, str> {
+    const SHAPE: &str = "[go.shape.";
+    if !name.contains(SHAPE) {
+        return Cow::Borrowed(name);
+    }
+    let mut short = String::with_capacity(name.len());
+    let mut rest = name;
+    while let Some(at) = rest.find(SHAPE) {
+        short.push_str(&rest[..at]);
+        let mut depth = 0usize;
+        let end = rest[at..].char_indices().find(|(_, c)| {
+            depth = depth + usize::from(*c == '[') - usize::from(*c == ']');
+            depth == 0
+        });
+        // A name that is cut inside its brackets says no more.
+        let Some((end, _)) = end else { return Cow::Owned(short + "[...]") };
+        short.push_str("[...]");
+        rest = &rest[at + end + 1..];
+    }
+    Cow::Owned(short + rest)
 }
 
 fn read_line(mut fields: Fields<'_>) -> Result<(u64, i64, i64)> {
@@ -254,4 +279,26 @@ fn write_mapping(mapping: &Mapping<'_>, json: &mut String) {
         }
     }
     json.push('}');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Scenario: names of generic functions as Go's versions write them, nested, as methods, and cut off.
+    /// Guarantee: all copies of a function have one name; other brackets stay.
+    #[test]
+    fn copies_of_generic_functions_are_one() {
+        let names = [
+            ("main.Sum[go.shape.int]", "main.Sum[...]"),
+            ("main.Map[go.shape.[]uint8,go.shape.struct { A [4]int }].func1", "main.Map[...].func1"),
+            ("main.(*Tree[go.shape.string]).walk[go.shape.int]", "main.(*Tree[...]).walk[...]"),
+            ("main.Sum[go.shape.map[string", "main.Sum[...]"),
+            ("main.Sum[...]", "main.Sum[...]"),
+            ("operator[]", "operator[]"),
+        ];
+        for (full, short) in names {
+            assert_eq!(without_shapes(full), short);
+        }
+    }
 }

@@ -79,6 +79,21 @@ fn node_heap_profile() {
     assert_same_through_pprof(&set);
 }
 
+/// Scenario: async-profiler's OTLP file, and Pyroscope's tree and trie. Guarantee: equal sums through pprof.
+#[test]
+fn other_formats_through_pprof() {
+    let otlp = fixture("async-itimer.otlp");
+    let set = hotspan_formats::decode_file(&otlp, &DecodeOptions::default()).unwrap();
+    let cpu = profile(&set, CPU);
+    assert!(near(share_of(&set, cpu, "Burn.burnHot"), 0.7), "{}", share_of(&set, cpu, "Burn.burnHot"));
+    assert_same_through_pprof(&set);
+    let options = DecodeOptions { text_type: TextType::from_app_name("shop.cpu", 100), ..DecodeOptions::default() };
+    let tree = b"\x00\x00\x01\x04main\x00\x02\x01x\x03\x00\x01y\x05\x00";
+    assert_same_through_pprof(&pyroscope_tree::decode_tree(tree, &options).unwrap());
+    let trie = b"\x00\x00\x01\x05main;\x00\x02\x01x\x03\x00\x01y\x05\x00";
+    assert_same_through_pprof(&pyroscope_tree::decode_trie(trie, &options).unwrap());
+}
+
 /// Scenario: a tree written and read back as Pyroscope's tree, as collapsed stacks and as speedscope.
 /// Guarantee: equal sums of every stack each time.
 #[test]

@@ -11,6 +11,7 @@ use tokio::runtime::Handle;
 use super::Refusal;
 use super::ingest_rows::{ROOM_FACTOR, RowSink, Stored};
 use super::spool::{Spooled, spool_failed};
+use super::upload_name::UploadName;
 use crate::app::{App, Core};
 
 /// Stores a recording chunk by chunk; an upload of another format is refused as too large.
@@ -22,14 +23,14 @@ pub(super) async fn store_recording(
     app: &Arc<App>,
     tenant: TenantId,
     file: Spooled,
-    options: DecodeOptions,
+    (options, name): (DecodeOptions, UploadName),
 ) -> Result<Stored, Refusal> {
     let core = app.core()?.clone();
     let _turn = app.long_recordings.acquire().await;
     let app = Arc::clone(app);
     let handle = Handle::current();
     let stored = tokio::task::spawn_blocking(move || {
-        let recording = Recording { app: &app, file: &file, options: &options };
+        let recording = Recording { app: &app, file: &file, options: &options, name: &name };
         recording.check_is_one()?;
         let largest_chunk = recording.check_all()?;
         recording.store(&core, &tenant, largest_chunk, &handle)
@@ -41,6 +42,7 @@ struct Recording<'r> {
     app: &'r App,
     file: &'r Spooled,
     options: &'r DecodeOptions,
+    name: &'r UploadName,
 }
 
 impl Recording<'_> {
@@ -75,7 +77,7 @@ impl Recording<'_> {
             let reservation = handle.block_on(core.ingest.reserve(largest.saturating_mul(ROOM_FACTOR)))?;
             let Some(set) = reader.next_chunk()? else { return Ok(all) };
             let mut sink = RowSink::new(&core.ingest, tenant);
-            sink.push(set);
+            sink.push(self.name.mark(set));
             all.add(handle.block_on(sink.commit(self.app, reservation))?);
         }
     }

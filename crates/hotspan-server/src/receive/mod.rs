@@ -11,6 +11,7 @@ mod push_request;
 mod refusal;
 mod spool;
 mod upload;
+mod upload_name;
 
 pub(crate) use ingest::ingest_routes;
 pub(crate) use ingest_rows::store_scraped;

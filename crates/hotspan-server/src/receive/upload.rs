@@ -20,10 +20,14 @@ use super::ingest_body::{UploadBody, content_type};
 use super::ingest_rows::{RowSink, SIGNAL, Stored, store_profiles};
 use super::long_recording::store_recording;
 use super::spool::{SpoolLimits, Spooled};
+use super::upload_name::UploadName;
 use super::{Refusal, tenant_of};
 use crate::app::App;
 use crate::rpc::{Protocol, rpc_error};
 use crate::time_text::parse_time;
+
+/// How a file is read, and what it is called.
+type NamedOptions = (DecodeOptions, UploadName);
 
 /// Uploads.
 pub(crate) fn upload_routes() -> Router<Arc<App>> {
@@ -38,13 +42,13 @@ async fn upload(State(app): State<Arc<App>>, request: Request) -> Result<Json<Va
 }
 
 async fn take(app: &Arc<App>, request: Request) -> Result<Json<Value>, Refusal> {
-    let mut options = options(request.uri())?;
+    let (mut options, name) = options(request.uri())?;
     options.limits = app.settings.limits.clone();
     let (parts, body) = request.into_parts();
     let stored = if content_type(&parts).starts_with("multipart/") {
-        store_form(app, Request::from_parts(parts, body), options).await?
+        store_form(app, Request::from_parts(parts, body), (options, name)).await?
     } else {
-        store_file(app, &parts.headers, body, options).await?
+        store_file(app, &parts.headers, body, (options, name)).await?
     };
     Ok(Json(json!({
         "profiles": stored.profiles,
@@ -55,7 +59,7 @@ async fn take(app: &Arc<App>, request: Request) -> Result<Json<Value>, Refusal> 
 }
 
 /// Every part of a form is a file; all of them are stored, or none.
-async fn store_form(app: &Arc<App>, request: Request, options: DecodeOptions) -> Result<Stored, Refusal> {
+async fn store_form(app: &Arc<App>, request: Request, (options, name): NamedOptions) -> Result<Stored, Refusal> {
     let (parts, body) = UploadBody::read(request, app.settings.limits.max_bytes).await?;
     let wire_bytes = body.len();
     let decode = move |_: &Limits, sink: &mut RowSink| {
@@ -64,7 +68,7 @@ async fn store_form(app: &Arc<App>, request: Request, options: DecodeOptions) ->
             return Err(Refusal::Invalid("the form has no file".to_owned()));
         }
         for (_, file) in files {
-            sink.push(decode_file(file, &options)?);
+            sink.push(name.mark(decode_file(file, &options)?));
         }
         Ok(())
     };
@@ -76,16 +80,16 @@ async fn store_file(
     app: &Arc<App>,
     headers: &HeaderMap,
     body: Body,
-    options: DecodeOptions,
+    (options, name): NamedOptions,
 ) -> Result<Stored, Refusal> {
     let tenant = tenant_of(app, headers)?;
     let announced = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
     let limits = SpoolLimits { in_memory: app.settings.limits.max_bytes, in_all: app.settings.max_upload_bytes };
     let file = Spooled::read(body, announced, limits, &app.settings.store).await?;
     if let Spooled::Memory(bytes) = &file {
-        let (content, own_options) = (bytes.clone(), options.clone());
+        let (content, own_options, own_name) = (bytes.clone(), options.clone(), name.clone());
         let decode = move |_: &Limits, sink: &mut RowSink| {
-            sink.push(decode_file(&content, &own_options)?);
+            sink.push(own_name.mark(decode_file(&content, &own_options)?));
             Ok(())
         };
         match store_profiles(app, headers, bytes.len(), decode).await {
@@ -93,17 +97,18 @@ async fn store_file(
             stored => return stored,
         }
     }
-    store_recording(app, tenant, file, options).await
+    store_recording(app, tenant, file, (options, name)).await
 }
 
 /// Facts about the file that stand in the query: `service`, `label=k=v` (repeatable), ids and times.
-fn options(uri: &Uri) -> Result<DecodeOptions, Refusal> {
+fn options(uri: &Uri) -> Result<NamedOptions, Refusal> {
     let Query(pairs) = Query::<Vec<(String, String)>>::try_from_uri(uri)
         .map_err(|error| Refusal::Invalid(format!("the parameters can't be read: {}", error.body_text())))?;
     let now = now_nanos();
     let mut options = DecodeOptions { from: now, ..DecodeOptions::default() };
     let mut link = Link::default();
     let mut kind = None;
+    let mut file_name = UploadName::default();
     for (key, value) in &pairs {
         let no_id = || Refusal::Invalid(format!("{key}: {value:?} is not an id"));
         let time = || parse_time(value, now).map_err(|error| Refusal::Invalid(format!("{key}: {error}")));
@@ -127,17 +132,19 @@ fn options(uri: &Uri) -> Result<DecodeOptions, Refusal> {
                 options.sample_rate = Some(rate.ok_or_else(wrong)?);
             }
             "type" => kind = Some(value.as_str()),
+            "file" => file_name.file = Some(value.clone()),
+            "profile_id" => file_name.id = Some(value.clone()),
             other => {
                 return Err(Refusal::Invalid(format!(
                     "the parameter {other:?} is not known; there are service, label, trace_id, span_id, from, until, \
-                     name, type and sample_rate"
+                     name, type, sample_rate, file and profile_id"
                 )));
             }
         }
     }
     options.link = link;
     options.text_type = kind.map(|kind| text_type(kind, options.sample_rate)).transpose()?;
-    Ok(options)
+    Ok((options, file_name))
 }
 
 /// What the values of a format without types are: `wall`, `alloc_space`, or five parts.

@@ -1,0 +1,135 @@
+//! Profiles as files: pprof as agents send it, JFR as the JVM writes it, and a recording that no memory should hold.
+
+use std::fs::{self, File};
+use std::io::{BufWriter, Write as _};
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, ensure};
+use hotspan_generator::Workload;
+use hotspan_generator::encode::pprof_file;
+use serde_json::Value;
+
+use crate::arguments::Arguments;
+use crate::http::Client;
+use crate::ingest::{Target, send_to};
+use crate::large_recording::{inflated_chunk, moved_by};
+use crate::run::{Outcome, Place, progress};
+use crate::server::Server;
+use crate::spool::SpoolWriter;
+use crate::table::{Unit, micros_each, millis};
+
+const RECORDING: &[u8] = include_bytes!("../../hotspan-formats/tests/fixtures/async-itimer.jfr");
+/// The size at which the JDK starts a new chunk.
+const CHUNK_BYTES: usize = 12 << 20;
+/// Recordings that are sent one by one.
+const RECORDINGS: u64 = 8;
+
+pub(crate) fn run(arguments: &Arguments, place: &Place, outcome: &mut Outcome) -> anyhow::Result<()> {
+    pprof(arguments, place, outcome)?;
+    recordings(arguments, place, outcome)
+}
+
+/// What agents send to `/ingest`: a gzipped pprof file for each service and 15 seconds.
+fn pprof(arguments: &Arguments, place: &Place, outcome: &mut Outcome) -> anyhow::Result<()> {
+    let workload = Workload::new(arguments.settings(arguments.scale))?;
+    progress("making pprof files");
+    let mut files = SpoolWriter::create(&place.folder.join("pprof.spool"))?;
+    let mut paths = Vec::new();
+    for number in 0..workload.window_count() {
+        let window = workload.window(number);
+        for profile in &window.profiles {
+            files.add(&pprof_file(&window, profile), profile.samples.len())?;
+            let service = &workload.fleet().services[usize::from(profile.service)].name;
+            let (from, until) = (profile.start, profile.start + 15_000_000_000);
+            paths.push(format!("/ingest?name={service}&format=pprof&from={from}&until={until}&sampleRate=100"));
+        }
+    }
+    let files = files.finish()?;
+    let launch = place.launch(arguments, "pprof-store")?;
+    let server = launch.start()?;
+    progress("sending pprof files");
+    let target = Target { address: server.http, path: &|number| paths[number].clone() };
+    let sent = send_to(&server, &files, &target, arguments.connections)?;
+    // A file has two types, and so two rows for each sample.
+    let stored = stored_samples(&server)?;
+    outcome.wrong_answers += usize::from(stored != 2 * files.items);
+    let each = micros_each(sent.cpu, files.items);
+    outcome.table.figure(
+        "pprof ingest, CPU a sample, acknowledged",
+        Unit::Microseconds,
+        each,
+        Some(19.3 / 12.0),
+        Some(19.3),
+    );
+    server.stop()?;
+    fs::remove_dir_all(&launch.store).context("cannot delete the store")
+}
+
+/// Recordings of one chunk each, and one of a gigabyte, pushed as a person would.
+fn recordings(arguments: &Arguments, place: &Place, outcome: &mut Outcome) -> anyhow::Result<()> {
+    let chunk = inflated_chunk(RECORDING, CHUNK_BYTES);
+    let launch = place.launch(arguments, "jfr-store")?;
+    let server = launch.start()?;
+    progress("sending recordings");
+    let mut client = Client::new(server.http);
+    let before = server.usage()?;
+    let mut samples = 0;
+    for number in 0..RECORDINGS {
+        let headers = [("Content-Type", "application/octet-stream")];
+        let answer = client.post("/api/v1/profiles?service=jvm", &headers, &moved_by(&chunk, number * 60))?;
+        ensure!(answer.status == 200, "the server answered {}", String::from_utf8_lossy(&answer.body));
+        let answer: Value = serde_json::from_slice(&answer.body)?;
+        samples += answer["samples"].as_u64().unwrap_or(0);
+    }
+    let cpu = server.usage()?.cpu.saturating_sub(before.cpu);
+    outcome.wrong_answers += usize::from(stored_samples(&server)? != samples || samples == 0);
+    outcome.table.figure(
+        "JFR ingest, CPU a sample, acknowledged",
+        Unit::Microseconds,
+        micros_each(cpu, samples),
+        None,
+        None,
+    );
+
+    let file = place.folder.join("long.jfr");
+    let chunks = (1u64 << 30).div_ceil(chunk.len() as u64);
+    progress("writing a recording of 1 GB");
+    let mut out = BufWriter::new(File::create(&file)?);
+    for number in 0..chunks {
+        out.write_all(&moved_by(&chunk, 86_400 + number * 60))?;
+    }
+    out.flush()?;
+    drop(out);
+    progress("pushing it");
+    let (peak_before, before, stored) = (server.peak_memory()?, server.usage()?, stored_samples(&server)?);
+    let wall = push(arguments, &server, &file)?;
+    let cpu = server.usage()?.cpu.saturating_sub(before.cpu);
+    let long = stored_samples(&server)? - stored;
+    outcome.wrong_answers += usize::from(long != samples / RECORDINGS * chunks);
+    let table = &mut outcome.table;
+    table.figure("JFR of 1 GB, pushed and stored", Unit::Milliseconds, millis(wall), None, None);
+    table.figure("JFR of 1 GB, CPU a sample, read twice", Unit::Microseconds, micros_each(cpu, long), None, None);
+    table.figure("peak memory before it", Unit::Megabytes, peak_before as f64 / 1e6, None, None);
+    table.figure("peak memory after it", Unit::Megabytes, server.peak_memory()? as f64 / 1e6, Some(800.0), None);
+    server.stop()?;
+    fs::remove_file(&file)?;
+    fs::remove_dir_all(&launch.store).context("cannot delete the store")
+}
+
+fn push(arguments: &Arguments, server: &Server, file: &Path) -> anyhow::Result<Duration> {
+    let started = Instant::now();
+    let mut command = Command::new(&arguments.server);
+    command.arg("push").arg(file).args(["--service", "jvm-long", "--server", &server.http.to_string()]);
+    let output = command.output().context("cannot run hotspan push")?;
+    ensure!(output.status.success(), "push failed: {}", String::from_utf8_lossy(&output.stderr));
+    Ok(started.elapsed())
+}
+
+/// Samples that the server has committed since it started.
+fn stored_samples(server: &Server) -> anyhow::Result<u64> {
+    let answer = Client::new(server.http).get("/api/v1/status")?;
+    let status: Value = serde_json::from_slice(&answer.body)?;
+    status["ingest"]["samples"].as_u64().context("the status has no count of samples")
+}
