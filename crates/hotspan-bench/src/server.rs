@@ -48,6 +48,8 @@ impl Launch {
         for listener in ["--http", "--otlp-grpc", "--otlp-http", "--tempo"] {
             command.arg(listener).arg("127.0.0.1:0");
         }
+        // Answers are checked against what was sent, and nothing else.
+        command.args(["--self-tracing", "false"]);
         command.args(&self.further_arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log);
         let child = command.spawn().with_context(|| format!("cannot start {}", self.binary.display()))?;
         let mut starting = Starting { child: Some(child) };

@@ -51,11 +51,11 @@ pub mod sync;
 
 pub use aggregate::Conditions;
 pub use config::{Adaptive, Config, ConfigError, ControlEndpoint, PolicySource, from_environment};
-#[cfg(feature = "tracing")]
-pub use context::SpanLayer;
 pub use context::{Attached, Ctx, CtxGuard, RequestOutcome, request_ended, thread_context_is_exported};
 #[cfg(feature = "opentelemetry")]
 pub use context::{ObserveError, RequestSpanProcessor, observe_opentelemetry};
+#[cfg(feature = "tracing")]
+pub use context::{SpanIds, SpanLayer, span_ids};
 pub use control::rate::{RateChange, RateReason};
 pub use export::{Compression, Destination, UploadReceiver};
 pub use heap::HeapProfiler;
@@ -64,7 +64,7 @@ pub use redact::Redaction;
 pub use runtime_statistics::RuntimeStatistics;
 pub use sampler::SamplingMode;
 pub use status::Status;
-pub use symbols::Symbols;
+pub use symbols::{ElfSymbols, SourceFrame, Symbols};
 
 /// The README's examples, compiled as tests.
 #[cfg(all(doctest, feature = "opentelemetry"))]

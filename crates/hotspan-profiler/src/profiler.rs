@@ -142,7 +142,7 @@ impl ProfilerBuilder {
 
     /// Asks a Hotspan server for a policy every 30 seconds.
     pub fn policy_from(mut self, endpoint: impl Into<String>) -> ProfilerBuilder {
-        self.config.policy = Some(PolicySource { endpoint: endpoint.into(), interval: Duration::from_secs(30) });
+        self.config.policy = Some(PolicySource::new(endpoint));
         self
     }
 

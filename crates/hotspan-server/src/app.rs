@@ -16,7 +16,9 @@ use tokio_util::sync::CancellationToken;
 use crate::listeners::BoundListener;
 use crate::metrics::Metrics;
 use crate::query_counts::QueryCounts;
+use crate::policy::PolicyStore;
 use crate::scrape::ScrapeStatus;
+use crate::self_tracing::RequestGate;
 use crate::settings::Settings;
 
 /// A server, from before its store is open until after it is closed.
@@ -32,6 +34,8 @@ pub struct App {
     pub(crate) long_recordings: Semaphore,
     /// Turns at decoding requests.
     pub(crate) decoding: Semaphore,
+    /// There if the server traces itself.
+    pub(crate) request_gate: OnceLock<RequestGate>,
     listeners: OnceLock<Vec<BoundListener>>,
     core: OnceLock<Core>,
     stopping: AtomicBool,
@@ -46,6 +50,7 @@ pub(crate) struct Core {
     pub(crate) compaction: Arc<CompactionCounters>,
     pub(crate) retention: Arc<RetentionCounters>,
     pub(crate) span_metrics: Arc<SpanMetrics>,
+    pub(crate) policies: Arc<PolicyStore>,
 }
 
 #[derive(Debug)]
@@ -77,6 +82,7 @@ impl App {
             scrape: ScrapeStatus::default(),
             long_recordings: Semaphore::new(1),
             decoding: Semaphore::new(std::thread::available_parallelism().map_or(2, usize::from)),
+            request_gate: OnceLock::new(),
             listeners: OnceLock::new(),
             core: OnceLock::new(),
             stopping: AtomicBool::new(false),
@@ -96,6 +102,7 @@ impl App {
     /// Opens the store and starts what runs in the background.
     pub async fn open(&self) -> anyhow::Result<()> {
         let lake = Lake::open(&self.settings.store).await?;
+        let policies = Arc::new(PolicyStore::open(&self.settings.store).await?);
         let (ingest, _committer) = Ingest::start(Arc::clone(&lake), self.settings.ingest.clone());
         let compactor = Compactor::new(Arc::clone(&lake), self.settings.compaction.clone());
         let compaction = Arc::clone(compactor.counters());
@@ -116,7 +123,7 @@ impl App {
         *self.background.lock().unwrap_or_else(PoisonError::into_inner) = Some(background);
         let engine = Engine::new(lake);
         // Opened once, by `serve`.
-        let _ = self.core.set(Core { engine, ingest, compaction, retention, span_metrics });
+        let _ = self.core.set(Core { engine, ingest, compaction, retention, span_metrics, policies });
         Ok(())
     }
 
@@ -126,6 +133,11 @@ impl App {
             return Err(NotServing::Stopping);
         }
         self.core.get().ok_or(NotServing::Starting)
+    }
+
+    /// The store once it is open, also while the server ends: for what must still be stored then.
+    pub(crate) fn opened_core(&self) -> Option<&Core> {
+        self.core.get()
     }
 
     /// From here on, new requests are told to retry; those under way go on.

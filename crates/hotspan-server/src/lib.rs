@@ -16,20 +16,24 @@ mod listeners;
 mod metrics;
 mod page;
 mod query_counts;
+mod policy;
 mod receive;
 mod rpc;
 mod scrape;
+mod self_tracing;
 mod settings;
 mod time_text;
 
 pub use app::App;
 pub use listeners::{Address, BoundListener, Listeners};
 pub use scrape::{ProfileKind, ScrapeJob};
+pub use self_tracing::{SelfTracing, SelfTracingSettings};
 pub use settings::{LogFilter, LogFormat, LogSettings, LogTextError, Settings};
 pub use time_text::{TimeTextError, parse_duration, parse_time, time_as_text};
 
 use std::sync::Arc;
 
+use self_tracing::{Feed, feed};
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
@@ -41,7 +45,22 @@ pub async fn serve(
     stop: CancellationToken,
     announce: impl FnOnce(&[BoundListener]),
 ) -> anyhow::Result<()> {
+    serve_traced(settings, stop, announce, None).await
+}
+
+/// The same for a server that stores what it sees of itself, if `own` is there.
+pub async fn serve_traced(
+    settings: Settings,
+    stop: CancellationToken,
+    announce: impl FnOnce(&[BoundListener]),
+    own: Option<SelfTracing>,
+) -> anyhow::Result<()> {
     let app = Arc::new(App::new(settings.clone()));
+    let own = own.map(Feed::new);
+    if let Some(own) = &own {
+        // The app is new: nobody has set it.
+        let _ = app.request_gate.set(own.gate());
+    }
     let listeners = Listeners::bind(&settings).await?;
     for listener in listeners.bound() {
         info!(role = listener.role.name(), address = %listener.address, "listening");
@@ -65,11 +84,18 @@ pub async fn serve(
             return Err(error);
         }
     };
+    let fed = CancellationToken::new();
+    let feeding = own.map(|own| tokio::spawn(feed(own, Arc::clone(&app), fed.clone())));
     stop.cancelled().await;
     app.begin_stop();
     scraping.join_all().await;
     // Requests under way are answered first; then nothing can submit any more, and the lake can close.
     serving.await??;
+    fed.cancel();
+    if let Some(feeding) = feeding {
+        // A panic there is logged, and no reason not to close the store.
+        let _ = feeding.await;
+    }
     app.close().await;
     info!("stopped");
     Ok(())

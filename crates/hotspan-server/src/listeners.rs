@@ -19,6 +19,7 @@ use tower::ServiceExt;
 use tracing::{debug, warn};
 
 use crate::app::App;
+use crate::self_tracing::trace_request;
 use crate::settings::Settings;
 
 /// Where to listen: an address, or nowhere.
@@ -143,7 +144,10 @@ impl Listeners {
     pub(crate) async fn serve(self, app: Arc<App>, stop: CancellationToken) -> anyhow::Result<()> {
         let mut tasks = tokio::task::JoinSet::new();
         for (role, socket) in self.sockets {
-            let router = role.router(Arc::clone(&app));
+            let mut router = role.router(Arc::clone(&app));
+            if app.request_gate.get().is_some() {
+                router = router.layer(axum::middleware::from_fn_with_state(Arc::clone(&app), trace_request));
+            }
             tasks.spawn(serve_socket(socket, router, stop.clone(), self.grace));
         }
         while let Some(finished) = tasks.join_next().await {

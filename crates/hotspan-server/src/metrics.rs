@@ -57,6 +57,17 @@ pub(crate) fn render(app: &App) -> String {
     // The registry ends its text with an end mark; what the store counts itself goes before it.
     let end = text.rfind("# EOF").unwrap_or(text.len());
     text.truncate(end);
+    if let Some(gate) = app.request_gate.get() {
+        let own = &gate.counters;
+        let counters = [
+            ("self_tracing_stored", "Spans and profiles of the server itself that were stored", &own.stored),
+            ("self_tracing_dropped", "Spans and profiles of the server itself that had no room", &own.dropped),
+            ("self_tracing_untraced_requests", "Requests beyond the limit of tracing", &own.untraced_requests),
+        ];
+        for (name, help, value) in counters {
+            write_counter(&mut text, name, help, value.load(Relaxed));
+        }
+    }
     if let Ok(core) = app.core() {
         let lake = core.engine.lake();
         let ingest = lake.ingest_counters();
@@ -86,10 +97,7 @@ pub(crate) fn render(app: &App) -> String {
             ("retention_deleted_files", "Files deleted", retention.deleted_files.load(Relaxed)),
         ];
         for (name, help, value) in counters.into_iter().chain(app.queries.totals()) {
-            let _ = write!(
-                text,
-                "# HELP hotspan_{name} {help}.\n# TYPE hotspan_{name} counter\nhotspan_{name}_total {value}\n"
-            );
+            write_counter(&mut text, name, help, value);
         }
         let commit_seconds = ingest.commit_nanos.load(Relaxed) as f64 / 1e9;
         let compaction_seconds = compaction.nanos.load(Relaxed) as f64 / 1e9;
@@ -110,4 +118,10 @@ pub(crate) fn render(app: &App) -> String {
     }
     text.push_str("# EOF\n");
     text
+}
+
+fn write_counter(text: &mut String, name: &str, help: &str, value: u64) {
+    // Writing into a String can't fail.
+    let _ =
+        write!(text, "# HELP hotspan_{name} {help}.\n# TYPE hotspan_{name} counter\nhotspan_{name}_total {value}\n");
 }

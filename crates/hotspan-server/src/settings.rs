@@ -12,6 +12,7 @@ use hotspan_lake::retention::RetentionOptions;
 
 use crate::listeners::Address;
 use crate::scrape::ScrapeJob;
+use crate::self_tracing::SelfTracingSettings;
 
 /// Everything that a server is started with.
 #[derive(Debug, Clone)]
@@ -46,6 +47,8 @@ pub struct Settings {
     pub shutdown_grace: Duration,
     /// What is logged, and how.
     pub log: LogSettings,
+    /// Whether the server traces and profiles itself.
+    pub self_tracing: SelfTracingSettings,
 }
 
 /// What is logged, and how.
@@ -141,6 +144,7 @@ impl Default for Settings {
             multi_tenancy: false,
             shutdown_grace: Duration::from_secs(10),
             log: LogSettings::default(),
+            self_tracing: SelfTracingSettings::default(),
         }
     }
 }

@@ -94,6 +94,25 @@ impl Client {
         self.post(path, &[], "application/json", body.to_string().as_bytes())
     }
 
+    /// Changes what a path holds, by JSON.
+    pub(crate) fn patch_json(&self, path: &str, query: &[(&str, &str)], body: &Value) -> anyhow::Result<Answer> {
+        let mut request = self.agent.patch(format!("{}{path}", self.base)).query_pairs(query.iter().copied());
+        request = request.content_type("application/json");
+        if let Some(tenant) = &self.tenant {
+            request = request.header(TENANT_HEADER, tenant);
+        }
+        self.finish(path, request.send(body.to_string().as_bytes()))
+    }
+
+    /// Removes what a path holds.
+    pub(crate) fn delete(&self, path: &str, query: &[(&str, &str)]) -> anyhow::Result<Answer> {
+        let mut request = self.agent.delete(format!("{}{path}", self.base)).query_pairs(query.iter().copied());
+        if let Some(tenant) = &self.tenant {
+            request = request.header(TENANT_HEADER, tenant);
+        }
+        self.finish(path, request.call())
+    }
+
     /// Sends bytes.
     pub(crate) fn post(
         &self,

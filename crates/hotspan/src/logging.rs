@@ -3,21 +3,23 @@
 use std::io::IsTerminal;
 
 use hotspan_server::{LogFormat, LogSettings};
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::prelude::*;
+use tracing_subscriber::{EnvFilter, Layer, Registry, fmt};
 
-/// Starts the log. Called once, before anything is logged.
-pub(crate) fn start(settings: &LogSettings) {
+/// Starts the log, and whatever else listens to the process's spans. Called once, before anything is logged.
+pub(crate) fn start(settings: &LogSettings, own: Option<impl Layer<Registry> + Send + Sync + 'static>) {
     let filter = EnvFilter::new(settings.level.to_string());
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     let on_terminal = std::io::stderr().is_terminal();
     let as_text = match settings.format {
         LogFormat::Auto => on_terminal,
         LogFormat::Text => true,
         LogFormat::Json => false,
     };
-    if as_text {
-        log.compact().with_ansi(on_terminal).init();
+    let log = fmt::layer().with_writer(std::io::stderr);
+    let log = if as_text {
+        log.compact().with_ansi(on_terminal).with_filter(filter).boxed()
     } else {
-        log.json().flatten_event(true).init();
-    }
+        log.json().flatten_event(true).with_filter(filter).boxed()
+    };
+    tracing_subscriber::registry().with(own).with(log).init();
 }

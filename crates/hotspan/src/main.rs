@@ -7,8 +7,10 @@ mod demo;
 mod diff;
 mod flame;
 mod logging;
+mod policy;
 mod push;
 mod query;
+mod record;
 mod screen;
 mod serve;
 mod spans_of;
@@ -102,6 +104,11 @@ enum Command {
     Query(query::QueryArguments),
     /// Show which operations and traces spend how much in a function.
     SpansOf(spans_of::SpansOfArguments),
+    /// Set how the profilers of services behave, while they run.
+    #[command(subcommand)]
+    Policy(policy::PolicyCommand),
+    /// Profile a program from outside: start it, or name a process.
+    Record(record::RecordArguments),
     /// Start the server and a small shop under load, with problems to find.
     Demo(demo::DemoArguments),
     /// The shop alone, as `demo` starts it.
@@ -121,6 +128,8 @@ fn main() -> ExitCode {
         Command::Store(command) => store::run(command),
         Command::Query(arguments) => query::run(&arguments),
         Command::SpansOf(arguments) => spans_of::run(&arguments),
+        Command::Policy(command) => policy::run(command),
+        Command::Record(arguments) => record::run(arguments),
         Command::Demo(arguments) => demo::run(arguments),
         Command::DemoShop(arguments) => demo::run_shop(arguments),
     };

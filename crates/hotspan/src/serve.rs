@@ -1,7 +1,7 @@
 //! `hotspan serve`.
 
 use clap::Args;
-use hotspan_server::BoundListener;
+use hotspan_server::{BoundListener, SelfTracing};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
@@ -18,7 +18,14 @@ pub(crate) struct ServeArguments {
 pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<()> {
     let loaded = load(&arguments.flags.into())?;
     let settings = loaded.config.settings;
-    logging::start(&settings.log);
+    let (own, layer, problem) = match SelfTracing::start(&settings.self_tracing) {
+        Some((own, layer, problem)) => (Some(own), Some(layer), problem),
+        None => (None, None, None),
+    };
+    logging::start(&settings.log, layer);
+    if let Some(problem) = problem {
+        warn!(problem, "the server does not profile itself");
+    }
     for warning in &loaded.warnings {
         warn!("{warning}");
     }
@@ -26,7 +33,7 @@ pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<()> {
     runtime.block_on(async {
         let stop = CancellationToken::new();
         tokio::spawn(stop_on_signal(stop.clone()));
-        hotspan_server::serve(settings, stop, announce).await
+        hotspan_server::serve_traced(settings, stop, announce, own).await
     })
 }
 

@@ -74,12 +74,29 @@ impl std::fmt::Debug for ControlEndpoint {
 }
 
 /// Where to ask for a policy, and how often.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct PolicySource {
     /// The Hotspan server, such as `http://localhost:4040`.
     pub endpoint: String,
     /// Time between questions.
     pub interval: Duration,
+    /// Extra headers, such as a tenant or a token.
+    pub headers: Vec<(String, String)>,
+}
+
+impl PolicySource {
+    /// A server that is asked every 30 seconds.
+    pub fn new(endpoint: impl Into<String>) -> PolicySource {
+        PolicySource { endpoint: endpoint.into(), interval: Duration::from_secs(30), headers: Vec::new() }
+    }
+}
+
+impl std::fmt::Debug for PolicySource {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // Headers may hold secrets.
+        let mut source = f.debug_struct("PolicySource");
+        source.field("endpoint", &self.endpoint).field("interval", &self.interval).finish_non_exhaustive()
+    }
 }
 
 /// All settings. [`Config::default`] profiles CPU at 100 Hz and sends nothing anywhere.

@@ -6,7 +6,6 @@ use crate::aggregate::Conditions;
 use crate::export::Destination;
 use crate::redact::Redaction;
 use crate::symbols::Symbols;
-use std::time::Duration;
 
 /// Finds the section in the text of a whole file and applies it.
 pub(super) fn apply(config: &mut Config, text: &str) -> Result<(), ConfigError> {
@@ -86,7 +85,7 @@ fn apply_profiling(config: &mut Config, node: Node) -> Result<(), ConfigError> {
             adaptive.read("slow_request_factor", whole)?.unwrap_or(settings.slow_request_factor);
         adaptive.finish()?;
     }
-    apply_destinations(config, &mut fields)?;
+    let headers = apply_destinations(config, &mut fields)?;
     if let Some(symbols) = fields.read("symbols", symbols)? {
         config.symbols = symbols;
     }
@@ -104,30 +103,32 @@ fn apply_profiling(config: &mut Config, node: Node) -> Result<(), ConfigError> {
         control.finish()?;
     }
     if let Some(mut policy) = fields.nested("policy")? {
-        let interval = policy.read("interval", units::duration)?.unwrap_or(Duration::from_secs(30));
-        let endpoint = policy.text("endpoint")?;
-        config.policy = endpoint.map(|endpoint| PolicySource { endpoint, interval });
+        let interval = policy.read("interval", units::duration)?;
+        config.policy = policy.text("endpoint")?.map(PolicySource::new);
+        if let Some(source) = &mut config.policy {
+            source.interval = interval.unwrap_or(source.interval);
+            source.headers.clone_from(&headers);
+        }
         policy.finish()?;
     }
     fields.finish()
 }
 
-fn apply_destinations(config: &mut Config, fields: &mut Fields) -> Result<(), ConfigError> {
+/// Says which headers are to be sent with everything.
+fn apply_destinations(config: &mut Config, fields: &mut Fields) -> Result<Vec<(String, String)>, ConfigError> {
     if let Some(endpoint) = fields.text("endpoint")? {
         config.destinations = vec![Destination::otlp(endpoint)];
     }
     if let Some(endpoint) = fields.text("pyroscope_endpoint")? {
         config.destinations.push(Destination::Pyroscope { endpoint, headers: Vec::new() });
     }
-    if let Some(headers) = fields.nested("headers")? {
-        let added = headers.into_texts()?;
-        for destination in &mut config.destinations {
-            if let Destination::Otlp { headers, .. } | Destination::Pyroscope { headers, .. } = destination {
-                headers.extend(added.iter().cloned());
-            }
+    let added = fields.nested("headers")?.map_or(Ok(Vec::new()), Fields::into_texts)?;
+    for destination in &mut config.destinations {
+        if let Destination::Otlp { headers, .. } | Destination::Pyroscope { headers, .. } = destination {
+            headers.extend(added.iter().cloned());
         }
     }
-    Ok(())
+    Ok(added)
 }
 
 /// The conditions, as the file and the server's policy both write them.
@@ -266,6 +267,7 @@ impl Fields {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     const COMPLETE: &str = "\
 server:

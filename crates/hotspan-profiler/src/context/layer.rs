@@ -4,11 +4,12 @@
 //! digits) and `span_id` (16); otherwise they are made up here.
 
 use super::entered;
+use super::known_spans::TracingSpan;
 use super::record::{SpanKey, SpanRecord};
 use super::requests::{RequestOutcome, request_ended};
 use crate::random::random_u64;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
@@ -22,14 +23,24 @@ use tracing_subscriber::registry::LookupSpan;
 /// use tracing_subscriber::prelude::*;
 /// let _ = tracing_subscriber::registry().with(hotspan_profiler::SpanLayer::new()).try_init();
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct SpanLayer {
     finest_level: Level,
+    /// Tells this layer's spans from those of other layers in the process.
+    number: u64,
 }
 
 impl Default for SpanLayer {
     fn default() -> SpanLayer {
-        SpanLayer { finest_level: Level::INFO }
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        SpanLayer { finest_level: Level::INFO, number: NEXT.fetch_add(1, Ordering::Relaxed) }
+    }
+}
+
+impl Clone for SpanLayer {
+    /// A layer of its own: the copy may go into another registry, which gives out the same ids.
+    fn clone(&self) -> SpanLayer {
+        SpanLayer { finest_level: self.finest_level, ..SpanLayer::default() }
     }
 }
 
@@ -41,9 +52,51 @@ impl SpanLayer {
 
     /// Publishes spans down to this level.
     #[must_use]
-    pub fn with_finest_level(self, finest_level: Level) -> SpanLayer {
-        SpanLayer { finest_level }
+    pub fn with_finest_level(mut self, finest_level: Level) -> SpanLayer {
+        self.finest_level = finest_level;
+        self
     }
+
+    #[inline(always)]
+    fn span(&self, id: &Id) -> TracingSpan {
+        TracingSpan { layer: self.number, id: id.into_u64() }
+    }
+
+    #[cold]
+    fn enter_unknown<S: Subscriber + for<'a> LookupSpan<'a>>(&self, id: &Id, context: &Context<'_, S>) {
+        if let Some(record) = record_of(id, context) {
+            entered::know(self.span(id), &record);
+            entered::enter_span(&record, self.span(id));
+        }
+    }
+
+    #[cold]
+    fn exit_out_of_order<S: Subscriber + for<'a> LookupSpan<'a>>(id: &Id, context: &Context<'_, S>) {
+        if let Some(record) = record_of(id, context) {
+            entered::exit(Arc::as_ptr(&record));
+        }
+    }
+}
+
+fn record_of<S: Subscriber + for<'a> LookupSpan<'a>>(id: &Id, context: &Context<'_, S>) -> Option<Arc<SpanRecord>> {
+    let span = context.span(id)?;
+    span.extensions().get::<Published>().map(|published| Arc::clone(&published.record))
+}
+
+/// The identity that a [`SpanLayer`] has given to a span.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SpanIds {
+    /// Its trace.
+    pub trace_id: [u8; 16],
+    /// The span itself.
+    pub span_id: [u8; 8],
+}
+
+/// The identity of an open span, for layers that come after the [`SpanLayer`]; none if it does not publish the span.
+pub fn span_ids<'a, R: LookupSpan<'a>>(span: &tracing_subscriber::registry::SpanRef<'a, R>) -> Option<SpanIds> {
+    let extensions = span.extensions();
+    let key = extensions.get::<Published>()?.record.key();
+    Some(SpanIds { trace_id: key.trace_id, span_id: key.span_id })
 }
 
 /// What the layer keeps with each span it publishes.
@@ -129,7 +182,9 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for SpanLayer {
         };
         let request =
             parent.is_none().then(|| Request { started: Instant::now(), failed: AtomicBool::new(ids.failed) });
-        span.extensions_mut().insert(Published { record: Arc::new(SpanRecord::new(key)), request });
+        let record = Arc::new(SpanRecord::new(key));
+        entered::know(self.span(id), &record);
+        span.extensions_mut().insert(Published { record, request });
     }
 
     fn on_record(&self, id: &Id, values: &Record<'_>, context: Context<'_, S>) {
@@ -148,19 +203,17 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for SpanLayer {
         }
     }
 
+    #[inline]
     fn on_enter(&self, id: &Id, context: Context<'_, S>) {
-        if let Some(span) = context.span(id)
-            && let Some(published) = span.extensions().get::<Published>()
-        {
-            entered::enter(&published.record);
+        if !entered::enter_known(self.span(id)) {
+            self.enter_unknown(id, &context);
         }
     }
 
+    #[inline]
     fn on_exit(&self, id: &Id, context: Context<'_, S>) {
-        let Some(span) = context.span(id) else { return };
-        let record = span.extensions().get::<Published>().map(|published| Arc::as_ptr(&published.record));
-        if let Some(record) = record {
-            entered::exit(record);
+        if !entered::exit_innermost(self.span(id)) {
+            Self::exit_out_of_order(id, &context);
         }
     }
 
@@ -168,6 +221,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for SpanLayer {
         let Some(span) = context.span(&id) else { return };
         // Taken out, so that the record ends with the span and not with the registry's reuse of its memory.
         let Some(published) = span.extensions_mut().remove::<Published>() else { return };
+        published.record.close();
         if let Some(request) = &published.request {
             let key = published.record.key();
             let outcome = RequestOutcome {

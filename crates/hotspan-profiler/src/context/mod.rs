@@ -11,6 +11,7 @@
 
 mod ctx;
 mod entered;
+mod known_spans;
 #[cfg(feature = "tracing")]
 mod layer;
 #[cfg(feature = "opentelemetry")]
@@ -23,7 +24,7 @@ mod thread_slot;
 
 pub use ctx::{Attached, Ctx, CtxGuard};
 #[cfg(feature = "tracing")]
-pub use layer::SpanLayer;
+pub use layer::{SpanIds, SpanLayer, span_ids};
 #[cfg(feature = "opentelemetry")]
 pub use observer::{ObserveError, RequestSpanProcessor, observe_opentelemetry};
 pub use process_context::thread_context_is_exported;

@@ -54,13 +54,18 @@ impl Observer {
         // `make_view` made, all of which are span records.
         Some(unsafe { &*Arc::as_ptr(view).cast::<SpanRecord>() })
     }
+
+    #[inline(always)]
+    fn publish(record: Option<&SpanRecord>) {
+        publish_record(record.map_or(std::ptr::null(), std::ptr::from_ref));
+    }
 }
 
 impl ContextObserver for Observer {
     #[inline]
     fn on_context_enter(&self, from: &Context, to: &Context) {
         let entered = Self::record_of(to);
-        publish_record(entered);
+        Self::publish(entered);
         if span_times_are_measured()
             && let Some(record) = entered
             && !Self::record_of(from).is_some_and(|from| std::ptr::eq(from, record))
@@ -73,7 +78,7 @@ impl ContextObserver for Observer {
     fn on_context_exit(&self, from: &Context, to: &Context) {
         let restored = Self::record_of(to);
         if restored.is_some() {
-            publish_record(restored);
+            Self::publish(restored);
         } else {
             entered::publish_innermost();
         }

@@ -5,7 +5,7 @@ use super::thread_slot;
 use crate::sampler::clock::ticks;
 use std::mem::offset_of;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
 /// The identity of a span, as samples carry it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -51,6 +51,8 @@ pub(crate) struct SpanRecord {
     /// Ticks at the first enter; zero before.
     first_enter: AtomicU64,
     last_exit: AtomicU64,
+    /// The span is over, though somebody may still hold its record.
+    closed: AtomicBool,
     head: OtepHead,
 }
 
@@ -61,6 +63,7 @@ impl SpanRecord {
             inside_ticks: AtomicI64::new(0),
             first_enter: AtomicU64::new(0),
             last_exit: AtomicU64::new(0),
+            closed: AtomicBool::new(false),
             head: OtepHead {
                 trace_id: key.trace_id,
                 span_id: key.span_id,
@@ -79,6 +82,18 @@ impl SpanRecord {
             local_root: self.local_root,
             flags: self.head.trace_flags,
         }
+    }
+
+    /// Whether the span goes on.
+    #[inline(always)]
+    pub(super) fn is_open(&self) -> bool {
+        !self.closed.load(Ordering::Relaxed)
+    }
+
+    /// The span is over: its id may be given to another one from here on.
+    #[cfg_attr(not(any(feature = "tracing", test)), allow(dead_code))]
+    pub(super) fn close(&self) {
+        self.closed.store(true, Ordering::Relaxed);
     }
 
     /// Counts the time from here as spent inside.
@@ -101,6 +116,28 @@ impl SpanRecord {
             self.inside_ticks.fetch_add(now as i64, Ordering::Relaxed);
             self.last_exit.store(now, Ordering::Relaxed);
         }
+    }
+
+    /// Where the published part of a record lies. The pointer need not be alive.
+    #[inline(always)]
+    pub(super) fn head_of(record: *const SpanRecord) -> *const OtepHead {
+        record.wrapping_byte_add(offset_of!(SpanRecord, head)).cast()
+    }
+
+    /// Gives a count of the record into the care of whoever holds the pointer.
+    #[inline(always)]
+    pub(super) fn into_head(record: Arc<SpanRecord>) -> *const OtepHead {
+        SpanRecord::head_of(Arc::into_raw(record))
+    }
+
+    /// Takes the count back.
+    ///
+    /// # Safety
+    /// The pointer must come from `into_head`, and must not be taken back twice.
+    #[inline(always)]
+    pub(super) unsafe fn from_owned_head(head: *const OtepHead) -> Arc<SpanRecord> {
+        // SAFETY: forwarded from the caller.
+        unsafe { Arc::from_raw(SpanRecord::from_head(head)) }
     }
 
     fn from_head(head: *const OtepHead) -> *const SpanRecord {
@@ -136,10 +173,11 @@ fn local_root_attribute(local_root: [u8; 8]) -> [u8; ATTRIBUTE_BYTES] {
     attribute
 }
 
-/// Publishes a record, or none. The caller keeps the record alive for as long as it is published.
+/// Publishes a record, or none if it is null, for sources that own it themselves. The caller keeps the record alive for as long as it is published.
+#[cfg_attr(not(any(feature = "opentelemetry", test)), allow(dead_code))]
 #[inline(always)]
-pub(super) fn publish_record(record: Option<&SpanRecord>) {
-    thread_slot::publish(record.map_or(std::ptr::null(), |record| &raw const record.head));
+pub(super) fn publish_record(record: *const SpanRecord) {
+    thread_slot::publish(if record.is_null() { std::ptr::null() } else { SpanRecord::head_of(record) });
 }
 
 /// The span this thread works on. Safe inside a signal handler.
@@ -160,18 +198,6 @@ pub(super) fn current_record() -> Option<Arc<SpanRecord>> {
         Arc::increment_strong_count(record);
         Arc::from_raw(record)
     })
-}
-
-/// Whether this thread works on no span at all.
-#[inline(always)]
-pub(super) fn nothing_is_published() -> bool {
-    thread_slot::published().is_null()
-}
-
-/// Whether `record` is the one this thread works on.
-#[inline]
-pub(super) fn is_current(record: &SpanRecord) -> bool {
-    std::ptr::eq(thread_slot::published(), &raw const record.head)
 }
 
 #[cfg(test)]
@@ -200,13 +226,13 @@ mod tests {
         let key = SpanKey { trace_id: [1; 16], span_id: [2; 8], local_root: [3; 8], flags: 1 };
         let record = Arc::new(SpanRecord::new(key));
         assert_eq!(current_span_key(), None);
-        publish_record(Some(&record));
+        publish_record(Arc::as_ptr(&record));
         assert_eq!(current_span_key(), Some(key));
         assert!(std::thread::spawn(current_span_key).join().unwrap().is_none());
         let shared = current_record().unwrap();
         assert_eq!(Arc::strong_count(&record), 2);
-        assert!(is_current(&shared));
-        publish_record(None);
+        assert!(Arc::ptr_eq(&shared, &record));
+        publish_record(std::ptr::null());
         assert_eq!(current_span_key(), None);
     }
 }

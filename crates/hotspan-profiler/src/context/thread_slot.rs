@@ -30,7 +30,7 @@ fn slot() -> *mut *const OtepHead {
             "call [rax + otel_thread_ctx_v1@TLSCALL]",
             "add rax, fs:[0]",
             out("rax") address,
-            options(pure, readonly),
+            options(pure, nomem),
         );
     }
     #[cfg(target_arch = "aarch64")]
@@ -48,7 +48,7 @@ fn slot() -> *mut *const OtepHead {
             out("x0") address,
             out("x1") _,
             out("x30") _,
-            options(pure, readonly),
+            options(pure, nomem),
         );
     }
     address

@@ -86,9 +86,15 @@ pub(crate) enum PolicyAnswer {
 }
 
 /// Asks once.
-pub(crate) fn ask(server: &Url, service: &str, etag: Option<&str>) -> Result<PolicyAnswer, String> {
+pub(crate) fn ask(
+    server: &Url,
+    headers: &[(String, String)],
+    service: &str,
+    etag: Option<&str>,
+) -> Result<PolicyAnswer, String> {
     let url = server.with_path(&format!("/api/v1/profiling/policy?service={}", percent_encoded(service)));
-    let headers = etag.map(|etag| ("if-none-match".to_owned(), etag.to_owned())).into_iter().collect();
+    let mut headers = headers.to_vec();
+    headers.extend(etag.map(|etag| ("if-none-match".to_owned(), etag.to_owned())));
     let answer = http::send(&Request { method: "GET", url: &url, headers, body: &[] }, TIMEOUT)
         .map_err(|error| error.to_string())?;
     match answer.status {
@@ -123,14 +129,14 @@ impl PolicyPoller {
         apply: impl Fn(Result<Policy, String>) + Send + 'static,
     ) -> io::Result<PolicyPoller> {
         let server = Url::parse(&source.endpoint).map_err(|error| io::Error::other(error.to_string()))?;
-        let interval = source.interval;
+        let (interval, headers) = (source.interval, source.headers.clone());
         let stop = Arc::new((Mutex::new(false), Condvar::new()));
         let told = Arc::clone(&stop);
         let thread = std::thread::Builder::new().name("hotspan-policy".into()).spawn(move || {
             prepare_thread();
             let mut last_etag = None;
             loop {
-                match ask(&server, &service, last_etag.as_deref()) {
+                match ask(&server, &headers, &service, last_etag.as_deref()) {
                     Ok(PolicyAnswer::Unchanged) => {}
                     Ok(PolicyAnswer::Changed { policy, etag }) => {
                         last_etag = etag;
@@ -206,15 +212,16 @@ mod tests {
                 String::from_utf8_lossy(&head[..length]).into_owned()
             })
         });
-        let first = ask(&server, "order service", None).unwrap();
+        let first = ask(&server, &[("x-scope-orgid".to_owned(), "team".to_owned())], "order service", None).unwrap();
         assert!(matches!(&first, PolicyAnswer::Changed { policy, etag: Some(etag) }
             if policy.hertz == Some(200) && etag == "\"v1\""));
-        assert_eq!(ask(&server, "x", Some("\"v1\"")), Ok(PolicyAnswer::Unchanged));
+        assert_eq!(ask(&server, &[], "x", Some("\"v1\"")), Ok(PolicyAnswer::Unchanged));
         assert!(
-            matches!(ask(&server, "x", None), Ok(PolicyAnswer::Changed { policy, .. }) if policy == Policy::default())
+            matches!(ask(&server, &[], "x", None), Ok(PolicyAnswer::Changed { policy, .. }) if policy == Policy::default())
         );
         let heads = serving.join().unwrap();
         assert!(heads[0].starts_with("GET /api/v1/profiling/policy?service=order%20service HTTP/1.1\r\n"));
+        assert!(heads[0].contains("x-scope-orgid: team\r\n"));
         assert!(heads[1].contains("if-none-match: \"v1\"\r\n"));
     }
 }

@@ -12,13 +12,15 @@ const MAX_DEBUG_BYTES: u64 = 256 << 20;
 
 /// One function (or inlined function) at an address.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct SourceFrame {
+pub struct SourceFrame {
     /// As the symbol table spells it.
-    pub(crate) system_name: String,
+    pub system_name: String,
     /// As a person reads it.
-    pub(crate) name: String,
-    pub(crate) file: String,
-    pub(crate) line: u32,
+    pub name: String,
+    /// The source file; empty if it is not known.
+    pub file: String,
+    /// The line in it; zero if it is not known.
+    pub line: u32,
 }
 
 struct Symbol {
@@ -27,8 +29,8 @@ struct Symbol {
     name: &'static str,
 }
 
-/// What is known about one file.
-pub(crate) struct ElfSymbols {
+/// Names and lines of one ELF file, which stays mapped for good.
+pub struct ElfSymbols {
     symbols: Vec<Symbol>,
     lines: Option<addr2line::Context<Reader>>,
     /// Where code starts: functions that the linker threw away keep debug information at addresses near zero.
@@ -46,7 +48,7 @@ impl std::fmt::Debug for ElfSymbols {
 
 impl ElfSymbols {
     /// Reads a file's tables; `None` if it is not an ELF file or has no names at all.
-    pub(crate) fn open(path: &Path, with_lines: bool) -> Option<ElfSymbols> {
+    pub fn open(path: &Path, with_lines: bool) -> Option<ElfSymbols> {
         let bytes = map_file(path)?;
         let file = object::File::parse(bytes).ok()?;
         let mut symbols: Vec<Symbol> = file
@@ -67,7 +69,7 @@ impl ElfSymbols {
     }
 
     /// The functions at an address of the file, innermost first. Empty if nothing is known.
-    pub(crate) fn frames_at(&self, address: u64) -> Vec<SourceFrame> {
+    pub fn frames_at(&self, address: u64) -> Vec<SourceFrame> {
         if address < self.code_start {
             return Vec::new();
         }

@@ -3,10 +3,9 @@
 pub(crate) mod build_id;
 mod elf;
 
-pub(crate) use elf::SourceFrame;
+pub use elf::{ElfSymbols, SourceFrame};
 
 use crate::sampler::modules::Module;
-use elf::ElfSymbols;
 use std::collections::HashMap;
 use std::path::Path;
 use std::rc::Rc;

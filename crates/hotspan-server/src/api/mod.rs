@@ -7,6 +7,7 @@ mod error;
 mod flame_json;
 mod functions;
 mod mistake;
+mod policy;
 mod profile;
 mod pyroscope;
 mod service_graph;
@@ -53,6 +54,10 @@ pub(crate) fn everything(app: Arc<App>) -> Router {
         .route("/api/v1/trace/{id}/profile-summary", get(trace_summary::profile_summary))
         .merge(cohort::routes())
         .route("/api/v1/source", get(source::source))
+        .route(
+            "/api/v1/profiling/policy",
+            get(policy::get).put(policy::put).patch(policy::patch).delete(policy::delete),
+        )
         .fallback(get(page::serve))
         .layer(from_fn_with_state(Arc::clone(&app), count_queries))
         .with_state(app)

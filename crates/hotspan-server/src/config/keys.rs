@@ -116,6 +116,27 @@ pub static KEYS: &[Key] = &[
     key!("shutdown_grace", Duration, shutdown_grace, "How long stopping waits for requests that are under way"),
     key!("log.level", LogLevel, log.level, "Which log lines are written"),
     key!("log.format", LogFormat, log.format, "How log lines are written; auto is text on a terminal, JSON elsewhere"),
+    key!(
+        "self_tracing.enabled",
+        Boolean,
+        self_tracing.enabled,
+        "Whether the server's own requests and CPU time are stored too, as service `hotspan`"
+    )
+    .flag("self-tracing"),
+    key!(
+        "self_tracing.cpu_rate",
+        Integer,
+        self_tracing.cpu_rate,
+        "Samples that the server takes of itself, per second of CPU time"
+    )
+    .at_least("1")
+    .at_most("1000"),
+    key!(
+        "self_tracing.max_requests",
+        Integer,
+        self_tracing.max_requests,
+        "Requests of its own that the server traces in a second at most"
+    ),
     key!("limits.max_bytes", Size, limits.max_bytes, "Largest request after decompression").at_least("1KiB"),
     key!(
         "limits.max_upload_bytes",

@@ -14,11 +14,12 @@ use hotspan_lake::catalog::now_nanos;
 use hotspan_lake::rows::{Rows, SpanRows};
 use hotspan_model::{Resource, Scope, Span};
 use http::{HeaderValue, header};
-use tracing::warn;
+use tracing::{Instrument, warn};
 
 use super::{Refusal, tenant_of};
 use crate::app::App;
 use crate::rpc::{Call, Codec, Protocol, framed_error};
+use crate::self_tracing::child_span;
 
 /// Which of OTLP's signals a request carries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,11 +104,12 @@ async fn store(app: &Arc<App>, call: &Arc<Call>, signal: Signal) -> Result<Outco
     };
     // As many at a time as there are cores: more would only take more memory, and finish no sooner.
     let turn = app.decoding.acquire().await;
-    let decoded = tokio::task::spawn_blocking(decode).await;
+    let span = child_span!("decode");
+    let decoded = tokio::task::spawn_blocking(move || span.in_scope(decode)).await;
     drop(turn);
     // A decoder never panics; if one did, the sender learns that its request can't be read.
     let (rows, outcome) = decoded.map_err(|error| Refusal::Invalid(format!("decoding failed: {error}")))??;
-    core.ingest.submit(tenant, rows, reservation).await?;
+    core.ingest.submit(tenant, rows, reservation).instrument(child_span!("commit")).await?;
     Ok(outcome)
 }
 
