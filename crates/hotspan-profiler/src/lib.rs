@@ -61,7 +61,9 @@ pub use export::{Compression, Destination, UploadReceiver};
 pub use heap::HeapProfiler;
 pub use profiler::{Profiler, ProfilerBuilder, StartError};
 pub use redact::Redaction;
-pub use runtime_statistics::RuntimeStatistics;
+#[cfg(feature = "opentelemetry")]
+pub use runtime_statistics::RuntimeStatisticsProcessor;
+pub use runtime_statistics::{RuntimeStatistics, TaskStatistics};
 pub use sampler::SamplingMode;
 pub use status::Status;
 pub use symbols::{ElfSymbols, SourceFrame, Symbols};

@@ -247,6 +247,9 @@ impl<'a> Monitor<'a> {
         if !self.running {
             return;
         }
+        if heap::in_use().is_some() {
+            heap::note_in_use(self.aggregator.live_heap_bytes());
+        }
         if !self.sampler.owns_signal() {
             // Another profiler has taken the signal: its handler must not meet our timers.
             self.displaced = true;

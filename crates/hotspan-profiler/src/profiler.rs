@@ -315,6 +315,12 @@ impl Drop for Profiler {
     }
 }
 
+/// A profiler can be held in a static or an `Arc` and asked from any thread.
+const _: () = {
+    const fn can_be_shared<T: Send + Sync>() {}
+    can_be_shared::<Profiler>();
+};
+
 /// The control endpoint's hold on the profiler.
 #[derive(Debug)]
 struct Remote(Arc<Mailbox>);

@@ -155,6 +155,12 @@ impl Aggregator {
         }
     }
 
+    /// What the sampled allocations that have not been freed stand for.
+    pub(crate) fn live_heap_bytes(&self) -> u64 {
+        let live = self.live_allocations.iter().filter(|(token, _)| heap::is_live(**token));
+        live.map(|(_, allocation)| allocation.bytes).sum()
+    }
+
     /// About how large the current batch is.
     pub(crate) fn estimated_bytes(&self) -> usize {
         self.batch.estimated_bytes()

@@ -1,5 +1,6 @@
 //! Settings from the environment, which win over the file and the code: they are what an operator can reach.
 
+use super::section::by_grpc;
 use super::{Config, ConfigError, units};
 use crate::export::Destination;
 
@@ -14,7 +15,10 @@ use crate::export::Destination;
 /// | `HOTSPAN_PROFILING_MEMORY_RATE` | bytes between heap samples, such as `512KB` |
 /// | `HOTSPAN_PROFILING_INTERVAL` | time between uploads, such as `10s` |
 /// | `HOTSPAN_PROFILING_ENDPOINT`, `OTEL_EXPORTER_OTLP_PROFILES_ENDPOINT`, `OTEL_EXPORTER_OTLP_ENDPOINT` | OTLP server, the first that is set |
+/// | `OTEL_EXPORTER_OTLP_PROFILES_PROTOCOL`, `OTEL_EXPORTER_OTLP_PROTOCOL` | `http/protobuf` or `grpc` |
+/// | `OTEL_EXPORTER_OTLP_COMPRESSION` | `none`, `gzip` or `zstd` |
 /// | `OTEL_EXPORTER_OTLP_HEADERS` | `name=value,name=value` |
+/// | `OTEL_EXPORTER_OTLP_CERTIFICATE` | file with certificates to trust besides the system's |
 /// | `OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES` | name and other attributes of the service |
 ///
 /// # Errors
@@ -63,12 +67,24 @@ fn apply(config: &mut Config, variable: impl Fn(&str) -> Option<String>) -> Resu
             .into_iter()
             .find_map(&variable);
     if let Some(endpoint) = endpoint {
-        config.destinations.retain(|destination| !matches!(destination, Destination::Otlp { .. }));
-        config.destinations.push(Destination::otlp(endpoint));
+        let protocols = ["OTEL_EXPORTER_OTLP_PROFILES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"];
+        let protocol = protocols.into_iter().find_map(read);
+        let by_grpc = protocol.map(|(name, value)| by_grpc(&value).map_err(|reason| refused(&name, &reason)));
+        let is_otlp =
+            |destination: &Destination| matches!(destination, Destination::Otlp { .. } | Destination::OtlpGrpc { .. });
+        config.destinations.retain(|destination| !is_otlp(destination));
+        config.destinations.push(match by_grpc.transpose()? {
+            Some(true) => Destination::otlp_grpc(endpoint),
+            _ => Destination::otlp(endpoint),
+        });
+    }
+    if let Some((name, value)) = read("OTEL_EXPORTER_OTLP_COMPRESSION") {
+        let chosen = value.parse().map_err(|reason: String| refused(&name, &reason))?;
+        config.destinations.iter_mut().filter_map(Destination::compression_mut).for_each(|value| *value = chosen);
     }
     let added: Vec<(String, String)> = pairs(variable("OTEL_EXPORTER_OTLP_HEADERS")).collect();
     for destination in &mut config.destinations {
-        if let Destination::Otlp { headers, .. } = destination {
+        if let Destination::Otlp { headers, .. } | Destination::OtlpGrpc { headers, .. } = destination {
             headers.extend(added.iter().cloned());
         }
     }

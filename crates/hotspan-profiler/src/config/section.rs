@@ -116,19 +116,31 @@ fn apply_profiling(config: &mut Config, node: Node) -> Result<(), ConfigError> {
 
 /// Says which headers are to be sent with everything.
 fn apply_destinations(config: &mut Config, fields: &mut Fields) -> Result<Vec<(String, String)>, ConfigError> {
+    let by_grpc = fields.read("protocol", by_grpc)?.unwrap_or(false);
     if let Some(endpoint) = fields.text("endpoint")? {
-        config.destinations = vec![Destination::otlp(endpoint)];
+        let destination = if by_grpc { Destination::otlp_grpc(endpoint) } else { Destination::otlp(endpoint) };
+        config.destinations = vec![destination];
+    }
+    if let Some(chosen) = fields.read("compression", str::parse)? {
+        config.destinations.iter_mut().filter_map(Destination::compression_mut).for_each(|value| *value = chosen);
     }
     if let Some(endpoint) = fields.text("pyroscope_endpoint")? {
         config.destinations.push(Destination::Pyroscope { endpoint, headers: Vec::new() });
     }
     let added = fields.nested("headers")?.map_or(Ok(Vec::new()), Fields::into_texts)?;
-    for destination in &mut config.destinations {
-        if let Destination::Otlp { headers, .. } | Destination::Pyroscope { headers, .. } = destination {
-            headers.extend(added.iter().cloned());
-        }
+    for headers in config.destinations.iter_mut().filter_map(Destination::headers_mut) {
+        headers.extend(added.iter().cloned());
     }
     Ok(added)
+}
+
+/// Whether OTLP goes by gRPC, in the words of OpenTelemetry's `OTEL_EXPORTER_OTLP_PROTOCOL`.
+pub(super) fn by_grpc(protocol: &str) -> Result<bool, String> {
+    match protocol {
+        "grpc" => Ok(true),
+        "http/protobuf" => Ok(false),
+        _ => Err(format!("`{protocol}` is not one of grpc, http/protobuf")),
+    }
 }
 
 /// The conditions, as the file and the server's policy both write them.
@@ -328,14 +340,16 @@ other: *p
         assert!(Config::default().apply_yaml("profiling:\n").is_ok());
     }
 
-    /// Scenario: a control endpoint that others could reach, one with a weak token, and an https address.
+    /// Scenario: a control endpoint that others could reach, one with a weak token, and ways of sending that are none.
     /// Guarantee: each is refused, since it would be unsafe or could not work.
     #[test]
     fn unsafe_settings_are_refused() {
         for text in [
             "profiling:\n  control: {listen: '0.0.0.0:6060', token: 0123456789abcdef}\n",
             "profiling:\n  control: {listen: '127.0.0.1:6060', token: short}\n",
-            "profiling:\n  endpoint: https://example.com\n",
+            "profiling:\n  endpoint: example.com:4318\n",
+            "profiling:\n  endpoint: http://example.com:4317\n  protocol: carrier-pigeon\n",
+            "profiling:\n  endpoint: http://example.com:4318\n  compression: lzma\n",
             "profiling:\n  max_stack_depth: 0\n",
         ] {
             assert!(Config::default().apply_yaml(text).is_err(), "{text}");

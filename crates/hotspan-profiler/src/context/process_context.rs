@@ -37,6 +37,8 @@ pub(crate) struct ProcessContext {
 
 // SAFETY: the mapping belongs to this value alone, and readers are other processes.
 unsafe impl Send for ProcessContext {}
+// SAFETY: nothing can be done through a shared reference.
+unsafe impl Sync for ProcessContext {}
 
 impl ProcessContext {
     /// Publishes the resource attributes of this process.

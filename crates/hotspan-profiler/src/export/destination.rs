@@ -24,6 +24,22 @@ pub enum Compression {
     Zstd,
 }
 
+impl std::str::FromStr for Compression {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Compression, String> {
+        match text {
+            "none" => Ok(Compression::None),
+            "gzip" => Ok(Compression::Gzip),
+            #[cfg(feature = "zstd")]
+            "zstd" => Ok(Compression::Zstd),
+            #[cfg(not(feature = "zstd"))]
+            "zstd" => Err("zstd needs hotspan-profiler's feature `zstd`".to_owned()),
+            _ => Err(format!("`{text}` is not one of none, gzip, zstd")),
+        }
+    }
+}
+
 /// A function that takes uploads.
 pub type UploadReceiver = Arc<dyn Fn(&[u8]) + Send + Sync>;
 
@@ -37,6 +53,15 @@ pub enum Destination {
         /// Extra headers, such as a tenant or a token.
         headers: Vec<(String, String)>,
         /// How bodies are compressed.
+        compression: Compression,
+    },
+    /// OTLP over gRPC, such as `http://localhost:4317`. Needs the feature `grpc`.
+    OtlpGrpc {
+        /// The server's address.
+        endpoint: String,
+        /// Extra headers, such as a tenant or a token.
+        headers: Vec<(String, String)>,
+        /// How messages are compressed.
         compression: Compression,
     },
     /// A Pyroscope server, as pprof through its push API.
@@ -57,6 +82,9 @@ impl fmt::Debug for Destination {
             Destination::Otlp { endpoint, .. } => {
                 f.debug_struct("Otlp").field("endpoint", endpoint).finish_non_exhaustive()
             }
+            Destination::OtlpGrpc { endpoint, .. } => {
+                f.debug_struct("OtlpGrpc").field("endpoint", endpoint).finish_non_exhaustive()
+            }
             Destination::Pyroscope { endpoint, .. } => {
                 f.debug_struct("Pyroscope").field("endpoint", endpoint).finish_non_exhaustive()
             }
@@ -71,9 +99,36 @@ impl Destination {
         Destination::Otlp { endpoint: endpoint.into(), headers: Vec::new(), compression: Compression::default() }
     }
 
+    /// OTLP over gRPC to an address, with gzip. Needs the feature `grpc`.
+    pub fn otlp_grpc(endpoint: impl Into<String>) -> Destination {
+        Destination::OtlpGrpc { endpoint: endpoint.into(), headers: Vec::new(), compression: Compression::default() }
+    }
+
+    /// What is sent along with each upload; none for a function.
+    pub(crate) fn headers_mut(&mut self) -> Option<&mut Vec<(String, String)>> {
+        match self {
+            Destination::Otlp { headers, .. }
+            | Destination::OtlpGrpc { headers, .. }
+            | Destination::Pyroscope { headers, .. } => Some(headers),
+            Destination::Function(_) => None,
+        }
+    }
+
+    /// How uploads are compressed, where that can be chosen.
+    pub(crate) fn compression_mut(&mut self) -> Option<&mut Compression> {
+        match self {
+            Destination::Otlp { compression, .. } | Destination::OtlpGrpc { compression, .. } => Some(compression),
+            Destination::Pyroscope { .. } | Destination::Function(_) => None,
+        }
+    }
+
     /// Checks the address before anything is started.
     pub(crate) fn check(&self) -> Result<(), UrlError> {
         match self {
+            #[cfg(not(feature = "grpc"))]
+            Destination::OtlpGrpc { endpoint, .. } => Err(UrlError::NoGrpc(endpoint.clone())),
+            #[cfg(feature = "grpc")]
+            Destination::OtlpGrpc { endpoint, .. } => Url::parse(endpoint).map(drop),
             Destination::Otlp { endpoint, .. } | Destination::Pyroscope { endpoint, .. } => {
                 Url::parse(endpoint).map(drop)
             }
@@ -87,6 +142,15 @@ impl Destination {
             Destination::Function(receive) => {
                 receive(body);
                 return Ok(());
+            }
+            #[cfg(feature = "grpc")]
+            Destination::OtlpGrpc { endpoint, headers, compression } => {
+                let url = Url::parse(endpoint).map_err(|error| DeliveryError::Refused(error.to_string()))?;
+                return super::grpc::export(&url, headers, body, *compression, timeout);
+            }
+            #[cfg(not(feature = "grpc"))]
+            Destination::OtlpGrpc { endpoint, .. } => {
+                return Err(DeliveryError::Refused(UrlError::NoGrpc(endpoint.clone()).to_string()));
             }
             Destination::Otlp { endpoint, headers, compression } => {
                 (endpoint, headers, OTLP_PATH, "application/x-protobuf", *compression)
@@ -143,7 +207,7 @@ fn judge(answer: &Answer) -> Result<(), DeliveryError> {
     }
 }
 
-fn compress(body: &[u8], compression: Compression) -> io::Result<(Vec<u8>, Option<&'static str>)> {
+pub(super) fn compress(body: &[u8], compression: Compression) -> io::Result<(Vec<u8>, Option<&'static str>)> {
     match compression {
         Compression::None => Ok((body.to_vec(), None)),
         Compression::Gzip => Ok((gzip(body)?, Some("gzip"))),

@@ -1,15 +1,16 @@
 //! The least of HTTP/1.1 that an upload needs: one request, one answer, limits on everything.
 
+use super::connection::{self, Connection};
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
 /// The longest answer that is read; uploads answer in a few bytes, policies in a few hundred.
 const MAX_ANSWER: u64 = 1 << 20;
 
-/// Where a server is: `http://host:port/path`.
+/// Where a server is: `http://host:port/path`, or the same with https.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Url {
+    pub(crate) secure: bool,
     pub(crate) authority: String,
     pub(crate) path: String,
 }
@@ -17,35 +18,49 @@ pub(crate) struct Url {
 /// Why an address is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum UrlError {
-    /// The profiler has no TLS of its own, to stay small.
-    #[error("`{0}` uses https; send to a collector or agent on this host by http, which forwards by TLS")]
-    Https(String),
+    /// TLS is a feature, so that those who don't need it stay small.
+    #[error("`{0}` uses https: build hotspan-profiler with its feature `tls`, or send to a collector on this host")]
+    #[cfg_attr(feature = "tls", allow(dead_code))]
+    NoTls(String),
+    /// So is gRPC.
+    #[error("`{0}` is to be reached by gRPC: build hotspan-profiler with its feature `grpc`, or use http/protobuf")]
+    #[cfg_attr(feature = "grpc", allow(dead_code))]
+    NoGrpc(String),
     /// Not an address at all.
     #[error("`{0}` is not an address of the form http://host:port/path")]
     Malformed(String),
 }
 
 impl Url {
-    /// Reads an address; a missing port is 80.
+    /// Reads an address; a missing port is 80, or 443 with https.
     pub(crate) fn parse(text: &str) -> Result<Url, UrlError> {
         let malformed = || UrlError::Malformed(text.to_owned());
-        if text.starts_with("https://") {
-            return Err(UrlError::Https(text.to_owned()));
+        let secure = text.strip_prefix("https://");
+        if cfg!(not(feature = "tls")) && secure.is_some() {
+            return Err(UrlError::NoTls(text.to_owned()));
         }
-        let rest = text.strip_prefix("http://").ok_or_else(malformed)?;
+        let rest = secure.or_else(|| text.strip_prefix("http://")).ok_or_else(malformed)?;
         let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
         let has_port = host.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
         let plain = !host.is_empty() && text.chars().all(|c| c.is_ascii_graphic());
         if !plain || (host.contains(':') && !has_port && !host.ends_with(']')) {
             return Err(malformed());
         }
-        let authority = if has_port { host.to_owned() } else { format!("{host}:80") };
-        Ok(Url { authority, path: path.to_owned() })
+        let usual_port = if secure.is_some() { 443 } else { 80 };
+        let authority = if has_port { host.to_owned() } else { format!("{host}:{usual_port}") };
+        Ok(Url { secure: secure.is_some(), authority, path: path.to_owned() })
     }
 
     /// The same server, another path.
     pub(crate) fn with_path(&self, path: &str) -> Url {
-        Url { authority: self.authority.clone(), path: path.to_owned() }
+        Url { path: path.to_owned(), ..self.clone() }
+    }
+
+    /// The host alone, without brackets: what a certificate names.
+    #[cfg(feature = "tls")]
+    pub(crate) fn host(&self) -> &str {
+        let host = self.authority.rsplit_once(':').map_or(self.authority.as_str(), |(host, _)| host);
+        host.trim_start_matches('[').trim_end_matches(']')
     }
 }
 
@@ -75,22 +90,10 @@ impl Answer {
 
 /// Sends a request on a connection of its own and reads the answer.
 pub(crate) fn send(request: &Request<'_>, timeout: Duration) -> io::Result<Answer> {
-    let mut last_error = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
-    for address in request.url.authority.to_socket_addrs()? {
-        match TcpStream::connect_timeout(&address, timeout) {
-            Ok(stream) => {
-                stream.set_read_timeout(Some(timeout))?;
-                stream.set_write_timeout(Some(timeout))?;
-                stream.set_nodelay(true)?;
-                return exchange(stream, request);
-            }
-            Err(error) => last_error = error,
-        }
-    }
-    Err(last_error)
+    exchange(connection::open(request.url, timeout)?, request)
 }
 
-fn exchange(mut stream: TcpStream, request: &Request<'_>) -> io::Result<Answer> {
+fn exchange(mut stream: Box<dyn Connection>, request: &Request<'_>) -> io::Result<Answer> {
     let path = if request.url.path.is_empty() { "/" } else { &request.url.path };
     let mut head = format!(
         "{} {path} HTTP/1.1\r\nhost: {}\r\ncontent-length: {}\r\nconnection: close\r\nuser-agent: {}/{}\r\n",
@@ -169,7 +172,11 @@ mod tests {
         assert_eq!(url("http://localhost:4318"), Ok(("localhost:4318".into(), String::new())));
         assert_eq!(url("http://host/a/b?c=d"), Ok(("host:80".into(), "/a/b?c=d".into())));
         assert_eq!(url("http://[::1]:4318/x"), Ok(("[::1]:4318".into(), "/x".into())));
-        assert!(matches!(url("https://host"), Err(UrlError::Https(_))));
+        if cfg!(feature = "tls") {
+            assert_eq!(url("https://host/a"), Ok(("host:443".into(), "/a".into())));
+        } else {
+            assert!(matches!(url("https://host"), Err(UrlError::NoTls(_))));
+        }
         for bad in ["", "host:80", "http://", "http://host:port/", "http://a b/", "http://a\r\nb/"] {
             assert!(matches!(url(bad), Err(UrlError::Malformed(_))), "{bad}");
         }

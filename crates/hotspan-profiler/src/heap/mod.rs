@@ -150,6 +150,19 @@ pub(crate) fn is_live(token: u64) -> bool {
     LIVE.is_live(token)
 }
 
+/// What the heap holds by the latest estimate; meaningful while heap profiling is on.
+static IN_USE: AtomicU64 = AtomicU64::new(0);
+
+/// Notes the latest estimate of what the heap holds.
+pub(crate) fn note_in_use(bytes: u64) {
+    IN_USE.store(bytes, Ordering::Relaxed);
+}
+
+/// What the heap holds, about a second ago; `None` while heap profiling is off.
+pub(crate) fn in_use() -> Option<u64> {
+    (INTERVAL.load(Ordering::Relaxed) > 0).then(|| IN_USE.load(Ordering::Relaxed))
+}
+
 /// Sampled allocations that could not be remembered since the start.
 pub(crate) fn forgotten_allocations() -> u64 {
     FORGOTTEN.load(Ordering::Relaxed)
