@@ -12,6 +12,15 @@ pub(crate) struct Stack {
     pub(crate) bytes: Vec<u8>,
 }
 
+/// What a sample stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Measure {
+    /// CPU time that the thread has used.
+    Cpu { nanoseconds: u64 },
+    /// The thread leaves its processor: the time until it is back.
+    LeavesCpu,
+}
+
 #[derive(Debug, Clone)]
 pub(crate) enum Event {
     /// Code was mapped.
@@ -24,14 +33,15 @@ pub(crate) enum Event {
     Exited { pid: i32, tid: i32 },
     /// There was no room for some records.
     Lost { samples: u64 },
-    /// A thread used CPU time.
+    /// A thread got a processor again.
+    BackOnCpu { pid: i32, tid: i32, time: u64 },
+    /// A thread used CPU time, or leaves its processor.
     Sample {
         pid: i32,
         tid: i32,
         /// Nanoseconds of the monotonic clock.
         time: u64,
-        /// Nanoseconds of CPU time.
-        weight: u64,
+        measure: Measure,
         interrupted: u64,
         /// Addresses in the kernel, innermost first.
         kernel: Vec<u64>,

@@ -46,6 +46,8 @@ pub struct Options {
     pub duration: Option<Duration>,
     /// Only this way of sampling; otherwise the best that is allowed.
     pub method: Option<Method>,
+    /// Also record where threads wait, and how long: needs perf events and the right to see switches.
+    pub off_cpu: bool,
     /// The service that the profile is said to be of.
     pub service: String,
 }
@@ -58,6 +60,7 @@ impl Default for Options {
             stack_bytes: 32 << 10,
             duration: None,
             method: None,
+            off_cpu: false,
             service: "recorded".to_owned(),
         }
     }
@@ -100,6 +103,10 @@ pub struct Report {
     pub samples: u64,
     /// CPU time that they stand for.
     pub cpu_ns: u64,
+    /// Waits, and the time off the processors that they stand for.
+    pub waits: u64,
+    /// See `waits`.
+    pub off_cpu_ns: u64,
     /// Threads that they are of.
     pub threads: usize,
     /// Records that the kernel had no room for.
@@ -115,7 +122,7 @@ pub struct Report {
 /// A profile of a program.
 #[derive(Debug)]
 pub struct Recording {
-    /// The samples, each with its time, thread and stack.
+    /// The samples, each with its time, thread and stack: a profile of CPU time, and one of waits if they were seen.
     pub profiles: ProfileSet<'static>,
     /// What stands around them.
     pub report: Report,
@@ -181,7 +188,7 @@ pub fn record(target: Target, options: &Options, stop: &AtomicBool) -> Result<Re
         }
     };
     let started = Instant::now();
-    source.remark(&mut recorder.report);
+    source.remark(options, &mut recorder.report);
     let is_over = |started: Instant| options.duration.is_some_and(|duration| started.elapsed() >= duration);
     while !stop.load(Ordering::Relaxed) && !is_over(started) {
         let ended = match &mut child {
@@ -230,7 +237,14 @@ impl Source {
         Ok(Source::Ptrace(PtraceSource::open(tids, pid, options, on_exec)?, None))
     }
 
-    fn remark(&self, report: &mut Report) {
+    fn remark(&self, options: &Options, report: &mut Report) {
+        let sees_waits = matches!(self, Source::Perf(source) if source.off_cpu);
+        if options.off_cpu && !sees_waits {
+            report.remarks.push(
+                "waits are not seen: that takes perf events with `sysctl kernel.perf_event_paranoid=1`, or CAP_PERFMON"
+                    .to_owned(),
+            );
+        }
         match self {
             Source::Perf(source) => {
                 report.method = Some(Method::Perf);

@@ -10,7 +10,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
-use crate::event::{Event, Stack};
+use crate::event::{Event, Measure, Stack};
 use crate::recorder::Recorder;
 use crate::registers::Registers;
 use crate::{Options, RecordError, now};
@@ -139,7 +139,7 @@ impl PtraceSource {
             pid,
             tid,
             time: now(libc::CLOCK_MONOTONIC) as u64,
-            weight,
+            measure: Measure::Cpu { nanoseconds: weight },
             interrupted: registers.pc,
             kernel: Vec::new(),
             user: Some(Stack { registers, bytes }),

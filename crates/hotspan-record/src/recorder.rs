@@ -11,7 +11,7 @@ use hotspan_model::{Frame, FrameKind, Labels, Profile, ProfileSet, ProfileType, 
 
 use crate::Report;
 use crate::demangle::readable;
-use crate::event::{Event, Stack};
+use crate::event::{Event, Measure, Stack};
 use crate::jit_map::JitMap;
 use crate::kernel::KernelSymbols;
 use crate::modules::ElfModule;
@@ -55,6 +55,9 @@ pub(crate) struct Recorder {
     names: HashMap<i32, String>,
     programs: HashMap<i32, String>,
     taken: Vec<Taken>,
+    /// Threads that are off the processors: since when, and where.
+    waiting: HashMap<i32, (u64, u32)>,
+    waits: Vec<Taken>,
     pub(crate) report: Report,
 }
 
@@ -71,6 +74,8 @@ impl Recorder {
             names: HashMap::new(),
             programs: HashMap::new(),
             taken: Vec::new(),
+            waiting: HashMap::new(),
+            waits: Vec::new(),
             report: Report::default(),
         }
     }
@@ -114,11 +119,26 @@ impl Recorder {
                 }
             }
             Event::Lost { samples } => self.report.lost_samples += samples,
-            Event::Sample { pid, tid, time, weight, interrupted, kernel, user } => {
+            Event::Sample { pid, tid, time, measure, interrupted, kernel, user } => {
                 let stack = self.stack_of(pid, interrupted, &kernel, user.as_ref());
-                self.report.samples += 1;
-                self.report.cpu_ns += weight;
-                self.taken.push(Taken { stack, thread: (pid, tid), time, weight });
+                match measure {
+                    Measure::Cpu { nanoseconds } => {
+                        self.report.samples += 1;
+                        self.report.cpu_ns += nanoseconds;
+                        self.taken.push(Taken { stack, thread: (pid, tid), time, weight: nanoseconds });
+                    }
+                    Measure::LeavesCpu => {
+                        self.waiting.insert(tid, (time, stack));
+                    }
+                }
+            }
+            Event::BackOnCpu { pid, tid, time } => {
+                if let Some((since, stack)) = self.waiting.remove(&tid) {
+                    let weight = time.saturating_sub(since);
+                    self.report.waits += 1;
+                    self.report.off_cpu_ns += weight;
+                    self.waits.push(Taken { stack, thread: (pid, tid), time: since, weight });
+                }
             }
         }
     }
@@ -160,7 +180,7 @@ impl Recorder {
         })
     }
 
-    /// The profile. `clock_offset` turns the monotonic clock into time since 1970.
+    /// The profiles. `clock_offset` turns the monotonic clock into time since 1970.
     pub(crate) fn finish(
         mut self,
         service: &str,
@@ -169,47 +189,37 @@ impl Recorder {
     ) -> (ProfileSet<'static>, Report) {
         let mut set = ProfileSet::default();
         let frames = self.name_addresses(&mut set);
+        let (taken, waits) = (std::mem::take(&mut self.taken), std::mem::take(&mut self.waits));
         let programs: BTreeSet<&String> =
-            self.taken.iter().filter_map(|taken| self.programs.get(&taken.thread.0)).collect();
-        let several = programs.len() > 1;
-        let mut threads: HashMap<(i32, i32), u32> = HashMap::new();
-        let mut samples = Vec::with_capacity(self.taken.len());
-        let mut path = Vec::new();
-        for taken in &self.taken {
-            path.clear();
-            if several && let Some(program) = self.programs.get(&taken.thread.0) {
-                path.push(set.paths.frame(Frame::named(program).into_owned()));
+            taken.iter().chain(&waits).filter_map(|taken| self.programs.get(&taken.thread.0)).collect();
+        let mut writer = Writer {
+            recorder: &self,
+            frames,
+            several_programs: programs.len() > 1,
+            threads: HashMap::new(),
+            clock_offset,
+        };
+        let off_cpu = ProfileType::from_parts(["off_cpu", "off_cpu", "nanoseconds", "off_cpu", "nanoseconds"]);
+        let kinds = [(ProfileType::cpu(), taken, self.period_ns as i64), (off_cpu, waits, 1)];
+        for (profile_type, taken, period) in kinds {
+            if taken.is_empty() && !set.profiles.is_empty() {
+                continue;
             }
-            let stack = &self.stacks[taken.stack as usize];
-            path.extend(stack.iter().rev().flat_map(|address| frames[*address as usize].iter().rev()));
-            let thread = *threads.entry(taken.thread).or_insert_with(|| {
-                let name = self.names.get(&taken.thread.1).cloned().unwrap_or_default();
-                set.threads.push(Thread { id: Some(i64::from(taken.thread.1)), name: Cow::Owned(name) });
-                (set.threads.len() - 1) as u32
-            });
-            samples.push(Sample {
-                path: set.paths.path(&path),
-                value: taken.weight as i64,
-                time: (taken.time as i64).saturating_add(clock_offset),
-                timed: true,
-                link: 0,
-                thread,
-                labels: 0,
-                attributes: 0,
+            let samples = writer.samples(&mut set, &taken);
+            set.profiles.push(Profile {
+                id: None,
+                profile_type,
+                labels: Labels::from_pairs([(SERVICE_NAME, service)]),
+                time: samples.iter().map(|sample| sample.time).min().unwrap_or(clock_offset),
+                duration: duration_ns,
+                period,
+                context: Default::default(),
+                samples,
             });
         }
-        self.report.threads = threads.len();
-        set.profiles.push(Profile {
-            id: None,
-            profile_type: ProfileType::cpu(),
-            labels: Labels::from_pairs([(SERVICE_NAME, service)]),
-            time: samples.iter().map(|sample| sample.time).min().unwrap_or(clock_offset),
-            duration: duration_ns,
-            period: self.period_ns as i64,
-            context: Default::default(),
-            samples,
-        });
-        (set, self.report)
+        let mut report = self.report.clone();
+        report.threads = writer.threads.len();
+        (set, report)
     }
 
     /// The frames at each address, innermost first.
@@ -239,6 +249,48 @@ impl Recorder {
             }
         };
         addresses.iter().map(name).collect()
+    }
+}
+
+/// Turns what was taken into samples.
+struct Writer<'r> {
+    recorder: &'r Recorder,
+    frames: Vec<Vec<FrameIndex>>,
+    several_programs: bool,
+    threads: HashMap<(i32, i32), u32>,
+    clock_offset: i64,
+}
+
+impl Writer<'_> {
+    fn samples(&mut self, set: &mut ProfileSet<'static>, taken: &[Taken]) -> Vec<Sample> {
+        let mut samples = Vec::with_capacity(taken.len());
+        let mut path = Vec::new();
+        for taken in taken {
+            path.clear();
+            if self.several_programs
+                && let Some(program) = self.recorder.programs.get(&taken.thread.0)
+            {
+                path.push(set.paths.frame(Frame::named(program).into_owned()));
+            }
+            let stack = &self.recorder.stacks[taken.stack as usize];
+            path.extend(stack.iter().rev().flat_map(|address| self.frames[*address as usize].iter().rev()));
+            let thread = *self.threads.entry(taken.thread).or_insert_with(|| {
+                let name = self.recorder.names.get(&taken.thread.1).cloned().unwrap_or_default();
+                set.threads.push(Thread { id: Some(i64::from(taken.thread.1)), name: Cow::Owned(name) });
+                (set.threads.len() - 1) as u32
+            });
+            samples.push(Sample {
+                path: set.paths.path(&path),
+                value: taken.weight as i64,
+                time: (taken.time as i64).saturating_add(self.clock_offset),
+                timed: true,
+                link: 0,
+                thread,
+                labels: 0,
+                attributes: 0,
+            });
+        }
+        samples
     }
 }
 

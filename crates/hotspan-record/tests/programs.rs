@@ -31,6 +31,11 @@ fn deep_call(depth: u32, rounds: u64) -> u64 {
     if depth == 0 { heavy_work(rounds) } else { std::hint::black_box(deep_call(depth - 1, rounds)) | 1 }
 }
 
+#[inline(never)]
+fn long_nap(length: Duration) {
+    std::thread::sleep(std::hint::black_box(length));
+}
+
 fn cpu_time() -> Duration {
     // SAFETY: the structure is filled by the call.
     unsafe {
@@ -69,6 +74,7 @@ fn the_recorded_program() {
             threads.into_iter().for_each(|thread| assert_ne!(thread.join().unwrap(), 0));
             child.unwrap().wait().unwrap();
         }
+        Ok("sleepy") => (0..20).for_each(|_| long_nap(Duration::from_millis(50))),
         Ok("failing") => std::process::exit(7),
         Ok("waiting") => work_three_to_one(Duration::from_secs(60)),
         _ => {}
@@ -184,6 +190,30 @@ fn a_running_process_is_recorded() {
         let Some(recording) = recording else { continue };
         assert!(by_function(&recording).contains_key("heavy_work"), "{method:?}: {:?}", recording.report);
     }
+}
+
+/// Scenario: a program that sleeps for a second in all, recorded with its waits.
+/// Guarantee: the time is found in the function that sleeps, off the processor; without the right to see it, that is
+/// said.
+#[test]
+fn waits_are_found_where_they_are() {
+    let options = Options { off_cpu: true, ..Options::default() };
+    let Some(recording) = try_record(Target::Command(program("sleepy")), Method::Perf, options) else { return };
+    let set = &recording.profiles;
+    if let Some(remark) = recording.report.remarks.iter().find(|remark| remark.contains("waits are not seen")) {
+        eprintln!("not tested: {remark}");
+        assert_eq!(recording.report.waits, 0);
+        return;
+    }
+    let off_cpu = set.profiles.iter().find(|profile| profile.profile_type.sample_type == "off_cpu").unwrap();
+    let slept: i64 = off_cpu
+        .samples
+        .iter()
+        .filter(|sample| set.paths.walk_to_root(sample.path).any(|frame| frame.function.ends_with("long_nap")))
+        .map(|sample| sample.value)
+        .sum();
+    // Each nap is at least as long as asked for; a busy machine makes them longer.
+    assert!(slept >= 1_000_000_000, "{slept} ns, {:?}", recording.report);
 }
 
 /// Scenario: a command that fails, one that does not exist, and a process that is not there.

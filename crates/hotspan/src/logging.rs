@@ -3,11 +3,17 @@
 use std::io::IsTerminal;
 
 use hotspan_server::{LogFormat, LogSettings};
+use tracing_subscriber::layer::Identity;
 use tracing_subscriber::prelude::*;
 use tracing_subscriber::{EnvFilter, Layer, Registry, fmt};
 
-/// Starts the log, and whatever else listens to the process's spans. Called once, before anything is logged.
-pub(crate) fn start(settings: &LogSettings, own: Option<impl Layer<Registry> + Send + Sync + 'static>) {
+/// Starts the log. Called once, before anything is logged.
+pub(crate) fn start(settings: &LogSettings) {
+    start_with(settings, None::<Identity>);
+}
+
+/// Starts the log, and what else listens to the process's spans.
+pub(crate) fn start_with(settings: &LogSettings, own: Option<impl Layer<Registry> + Send + Sync + 'static>) {
     let filter = EnvFilter::new(settings.level.to_string());
     let on_terminal = std::io::stderr().is_terminal();
     let as_text = match settings.format {

@@ -49,6 +49,9 @@ pub(crate) struct RecordArguments {
     /// The service that the profile belongs to; the program's name if left out
     #[arg(long, value_name = "NAME")]
     service: Option<String>,
+    /// Also record where threads wait and how long, and draw that instead of CPU time
+    #[arg(long)]
+    off_cpu: bool,
     /// Take samples this way only; otherwise the best that is allowed
     #[arg(long, value_name = "METHOD")]
     method: Option<MethodName>,
@@ -114,15 +117,17 @@ pub(crate) fn run(arguments: RecordArguments) -> anyhow::Result<()> {
             MethodName::Perf => Method::Perf,
             MethodName::Ptrace => Method::Ptrace,
         }),
+        off_cpu: arguments.off_cpu,
         service: service.clone(),
         ..Options::default()
     };
-    let recording = record(target, &options, &stop_at_interrupt()?)?;
+    let stop = stop_at_interrupt()?;
+    let recording = record(target, &options, &stop)?;
     say(&summary(&recording.report));
     for remark in &recording.report.remarks {
         say(&format!("note: {remark}"));
     }
-    if recording.report.samples > 0 {
+    if recording.report.samples + recording.report.waits > 0 {
         arguments.deliver(&recording, format, &service)?;
     } else {
         say("no CPU time was used: nothing to show");
@@ -177,7 +182,8 @@ impl RecordArguments {
 /// The profile in a format. `terminal`: whether colours are wanted, if it goes to standard output.
 fn write_as(recording: &Recording, format: Format, terminal: Option<bool>) -> Vec<u8> {
     let set = &recording.profiles;
-    let profile = &set.profiles[0];
+    // Waits come last, if they were asked for and seen.
+    let Some(profile) = set.profiles.last() else { return Vec::new() };
     let unit = profile.profile_type.sample_unit.clone();
     let name = profile.labels.service().into_owned();
     let tree: FlameTree = flame_tree(set, profile);
@@ -202,6 +208,10 @@ fn summary(report: &Report) -> String {
     let method = report.method.map_or("", Method::as_str);
     let cpu = value_text(i64::try_from(report.cpu_ns).unwrap_or(i64::MAX), "nanoseconds");
     let mut text = format!("{} samples, {cpu} of CPU, {} threads, by {method}", report.samples, report.threads);
+    if report.waits > 0 {
+        let waited = value_text(i64::try_from(report.off_cpu_ns).unwrap_or(i64::MAX), "nanoseconds");
+        text.push_str(&format!(", {} waits of {waited}", report.waits));
+    }
     if report.lost_samples > 0 {
         text.push_str(&format!(", {} lost", report.lost_samples));
     }

@@ -22,7 +22,7 @@ pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<()> {
         Some((own, layer, problem)) => (Some(own), Some(layer), problem),
         None => (None, None, None),
     };
-    logging::start(&settings.log, layer);
+    logging::start_with(&settings.log, layer);
     if let Some(problem) = problem {
         warn!(problem, "the server does not profile itself");
     }

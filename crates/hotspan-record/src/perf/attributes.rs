@@ -7,6 +7,7 @@ use crate::registers::USER_REGISTERS;
 
 const TYPE_SOFTWARE: u32 = 1;
 const CPU_CLOCK: u64 = 0;
+const CONTEXT_SWITCHES: u64 = 3;
 const FLAG_CLOSE_ON_EXEC: libc::c_ulong = 8;
 
 /// Parts of a sample, in the order in which the kernel writes them.
@@ -39,6 +40,7 @@ mod flag {
     pub(super) const MMAP2: u64 = 1 << 23;
     pub(super) const COMM_EXEC: u64 = 1 << 24;
     pub(super) const USE_CLOCKID: u64 = 1 << 25;
+    pub(super) const CONTEXT_SWITCH: u64 = 1 << 26;
 }
 
 /// The kernel's structure, in its fifth version (Linux 4.1).
@@ -66,11 +68,19 @@ struct RawAttributes {
     reserved: u16,
 }
 
+/// When a sample is taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Moment {
+    /// Whenever a thread has used so many nanoseconds of CPU time.
+    CpuTime(u64),
+    /// Whenever a thread leaves its processor; coming back is told too.
+    LeavingCpu,
+}
+
 /// One kind of event, to be opened for threads and processors.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Attributes {
-    /// CPU time between samples.
-    pub(super) period_ns: u64,
+    pub(super) moment: Moment,
     /// Stack that is copied with each sample.
     pub(super) stack_bytes: u32,
     /// Whether time in the kernel counts too.
@@ -98,14 +108,23 @@ impl Attributes {
         if !self.kernel {
             flags |= flag::EXCLUDE_KERNEL;
         }
+        let (config, sample_period) = match self.moment {
+            Moment::CpuTime(period_ns) => (CPU_CLOCK, period_ns),
+            Moment::LeavingCpu => (CONTEXT_SWITCHES, 1),
+        };
+        if self.moment == Moment::LeavingCpu {
+            flags |= flag::CONTEXT_SWITCH;
+            // The other event tells of these already.
+            flags &= !(flag::MMAP | flag::MMAP2 | flag::COMM | flag::COMM_EXEC | flag::TASK);
+        }
         if self.enable_on_exec {
             flags |= flag::DISABLED | flag::ENABLE_ON_EXEC;
         }
         let raw = RawAttributes {
             event_type: TYPE_SOFTWARE,
             size: size_of::<RawAttributes>() as u32,
-            config: CPU_CLOCK,
-            sample_period: self.period_ns,
+            config,
+            sample_period,
             sample_type: SAMPLE_PARTS,
             flags,
             wakeup: self.wake_at,

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use crate::event::Event;
 use crate::{Options, RecordError};
-use attributes::Attributes;
+use attributes::{Attributes, Moment};
 use ring::Ring;
 
 /// What an unprivileged user may lock per processor (`perf_event_mlock_kb`), less the first page.
@@ -32,6 +32,8 @@ pub(crate) struct PerfSource {
     settled: u64,
     /// Whether time in the kernel is seen.
     pub(crate) kernel: bool,
+    /// Whether time off the processors is seen.
+    pub(crate) off_cpu: bool,
 }
 
 impl PerfSource {
@@ -39,13 +41,14 @@ impl PerfSource {
     pub(crate) fn open(tids: &[i32], options: &Options, on_exec: bool) -> Result<PerfSource, RecordError> {
         raise_descriptor_limit();
         let mut attributes = Attributes {
-            period_ns: 1_000_000_000 / u64::from(options.hertz.max(1)),
+            moment: Moment::CpuTime(1_000_000_000 / u64::from(options.hertz.max(1))),
             stack_bytes: options.stack_bytes.min(60 << 10) & !7,
             kernel: true,
             enable_on_exec: on_exec,
             wake_at: (RING_BYTES / 4) as u32,
         };
         let (mut rings, mut others) = (Vec::new(), Vec::new());
+        let mut off_cpu = options.off_cpu;
         for cpu in online_cpus() {
             let mut ring: Option<Ring> = None;
             for tid in tids {
@@ -63,12 +66,26 @@ impl PerfSource {
                     Err(error) => return Err(RecordError::Perf(error)),
                 }
             }
+            if let Some(ring) = &ring
+                && off_cpu
+            {
+                let switches = Attributes { moment: Moment::LeavingCpu, ..attributes };
+                for tid in tids {
+                    match switches.open(*tid, cpu) {
+                        Ok(event) => {
+                            share_ring(&event, ring.event()).map_err(RecordError::Perf)?;
+                            others.push(event);
+                        }
+                        Err(error) => off_cpu &= !is_forbidden(&error),
+                    }
+                }
+            }
             rings.extend(ring);
         }
         if rings.is_empty() {
             return Err(RecordError::Gone);
         }
-        Ok(PerfSource { rings, others, waiting: Vec::new(), settled: 0, kernel: attributes.kernel })
+        Ok(PerfSource { rings, others, waiting: Vec::new(), settled: 0, kernel: attributes.kernel, off_cpu })
     }
 
     /// Waits until a ring fills up, at most this long.

@@ -1,6 +1,6 @@
 //! From the kernel's records to events. Nothing here trusts a length.
 
-use crate::event::{Event, Stack};
+use crate::event::{Event, Measure, Stack};
 use crate::registers::{Registers, USER_REGISTER_COUNT};
 
 const MMAP: u32 = 1;
@@ -10,8 +10,11 @@ const EXIT: u32 = 4;
 const FORK: u32 = 7;
 const SAMPLE: u32 = 9;
 const MMAP2: u32 = 10;
+const SWITCH: u32 = 14;
 
 const FLAG_EXECUTED: u16 = 1 << 13;
+/// The same bit in records of switches: the thread leaves.
+const FLAG_LEAVES: u16 = 1 << 13;
 /// Marks in a call chain that say whose frames follow.
 const FIRST_MARK: u64 = u64::MAX - 4095 + 1;
 /// Bytes at the end of each record but samples: process, thread, time.
@@ -24,7 +27,8 @@ pub(super) fn read(kind: u32, flags: u16, body: &[u8]) -> Option<(u64, Event)> {
         return read_sample(body);
     }
     let (body, trailer) = body.split_at_checked(body.len().checked_sub(TRAILER)?)?;
-    let time = Cursor(trailer.get(8..)?).u64()?;
+    let mut trailer = Cursor(trailer);
+    let (trailer_pid, trailer_tid, time) = (trailer.i32()?, trailer.i32()?, trailer.u64()?);
     let mut cursor = Cursor(body);
     let event = match kind {
         MMAP | MMAP2 => {
@@ -52,6 +56,7 @@ pub(super) fn read(kind: u32, flags: u16, body: &[u8]) -> Option<(u64, Event)> {
             let (pid, _parent, tid) = (cursor.i32()?, cursor.i32()?, cursor.i32()?);
             Event::Exited { pid, tid }
         }
+        SWITCH if flags & FLAG_LEAVES == 0 => Event::BackOnCpu { pid: trailer_pid, tid: trailer_tid, time },
         LOST => {
             cursor.skip(8)?;
             Event::Lost { samples: cursor.u64()? }
@@ -93,7 +98,9 @@ fn read_sample(body: &[u8]) -> Option<(u64, Event)> {
     }
     // A thread that was in the kernel has no user code at the interrupted address; its registers say where it left.
     let user = registers.map(|registers| Stack { registers, bytes: bytes.to_vec() });
-    Some((time, Event::Sample { pid, tid, time, weight: period, interrupted: ip, kernel, user }))
+    // A switch counts as one; CPU time counts in nanoseconds, and never in ones.
+    let measure = if period == 1 { Measure::LeavesCpu } else { Measure::Cpu { nanoseconds: period } };
+    Some((time, Event::Sample { pid, tid, time, measure, interrupted: ip, kernel, user }))
 }
 
 /// Reads forward, never past the end.
@@ -148,11 +155,13 @@ mod tests {
         body.extend(16u64.to_ne_bytes());
         body.extend([9; 16]);
         body.extend(12u64.to_ne_bytes());
-        let Some((55, Event::Sample { pid: 7, tid: 8, weight, kernel, user: Some(user), .. })) = read(SAMPLE, 0, &body)
+        let Some((55, Event::Sample { pid: 7, tid: 8, measure, kernel, user: Some(user), .. })) =
+            read(SAMPLE, 0, &body)
         else {
             panic!("not read")
         };
-        assert_eq!((weight, kernel.as_slice(), user.bytes.len()), (10_000_000, &[0xffff_ffff_8000_0000][..], 12));
+        assert_eq!(measure, Measure::Cpu { nanoseconds: 10_000_000 });
+        assert_eq!((kernel.as_slice(), user.bytes.len()), (&[0xffff_ffff_8000_0000][..], 12));
         for length in 0..body.len() {
             assert!(read(SAMPLE, 0, &body[..length]).is_none());
         }
