@@ -15,8 +15,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::listeners::BoundListener;
 use crate::metrics::Metrics;
-use crate::query_counts::QueryCounts;
 use crate::policy::PolicyStore;
+use crate::query_counts::QueryCounts;
 use crate::scrape::ScrapeStatus;
 use crate::self_tracing::RequestGate;
 use crate::settings::Settings;
