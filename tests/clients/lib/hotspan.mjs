@@ -14,7 +14,7 @@ export class Hotspan {
     const listeners = ['http', 'otlp-grpc', 'otlp-http', 'tempo'];
     const flags = listeners.flatMap((name) => [`--${name}`, `127.0.0.1:${ports[name] ?? 0}`]);
     const env = { HOTSPAN_LOG_LEVEL: 'warn' };
-    const child = new Child(program, ['serve', '--store', store, ...flags, ...args], { env });
+    const child = new Child(program, ['serve', '--store', store, '--self-tracing', 'false', ...flags, ...args], { env });
     const server = new Hotspan();
     Object.assign(server, { child, store, addresses: {} });
     for (const name of listeners) {
