@@ -47,12 +47,22 @@ fn main() {
             }
         }
         #[cfg(feature = "tracing")]
-        "tracing" | "tracing-layer" => {
+        "tracing" | "tracing-empty-layer" | "tracing-layer" => {
             use tracing_subscriber::prelude::*;
-            if mode == "tracing-layer" {
-                tracing_subscriber::registry().with(hotspan_profiler::SpanLayer::new()).init();
-            } else {
-                tracing_subscriber::registry().init();
+            /// What any layer costs, whatever it does.
+            struct Empty;
+            impl<S: tracing::Subscriber> tracing_subscriber::Layer<S> for Empty {
+                fn on_enter(&self, id: &tracing::Id, _context: tracing_subscriber::layer::Context<'_, S>) {
+                    black_box(id);
+                }
+                fn on_exit(&self, id: &tracing::Id, _context: tracing_subscriber::layer::Context<'_, S>) {
+                    black_box(id);
+                }
+            }
+            match mode.as_str() {
+                "tracing-layer" => tracing_subscriber::registry().with(hotspan_profiler::SpanLayer::new()).init(),
+                "tracing-empty-layer" => tracing_subscriber::registry().with(Empty).init(),
+                _ => tracing_subscriber::registry().init(),
             }
             let span = tracing::info_span!("span");
             for _ in 0..rounds {
@@ -60,7 +70,8 @@ fn main() {
             }
         }
         other => eprintln!(
-            "no mode `{other}`: empty, ctx, alloc, alloc-profiled, otel, otel-observed, tracing, tracing-layer"
+            "no mode `{other}`: empty, ctx, alloc, alloc-profiled, otel, otel-observed, tracing, \
+             tracing-empty-layer, tracing-layer"
         ),
     }
 }
