@@ -17,7 +17,7 @@ const trace = traceAnswer(SPANS);
 const server = createServer((request, response) => {
   const path = new URL(request.url, 'http://bench').pathname;
   const json = (body) => response.writeHead(200, { 'content-type': 'application/json' }).end(body);
-  if (path.endsWith('/SelectMergeStacktraces')) return json(flame.body);
+  if (path === '/api/v1/profile') return json(flame.body);
   if (path.endsWith('/LabelValues')) return json('{"names":["million"]}');
   if (path.endsWith('/ProfileTypes')) return json('{"profileTypes":[]}');
   if (path.startsWith('/api/v2/traces/')) return json(trace);

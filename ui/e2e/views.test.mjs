@@ -182,13 +182,13 @@ test('mistakes and emptiness are explained', async () => {
 // Guarantee: the page says what it reads and for how long, and stops when told to.
 test('a long question shows progress and can be cancelled', async () => {
   const page = await openPage(browser, 'status');
-  await page.route('**/SelectMergeStacktraces', () => undefined);
+  await page.route('**/api/v1/profile?*', () => undefined);
   await page.goto(`${origin}/#/profiles?service=tax`);
   const progress = page.locator('.progress', { hasText: 'flame graph of tax' });
   await progress.waitFor();
   await progress.getByRole('button', { name: 'Cancel' }).click();
   await page.getByText('was stopped').waitFor();
-  await page.unroute('**/SelectMergeStacktraces');
+  await page.unroute('**/api/v1/profile?*');
   await page.getByRole('button', { name: 'Read again' }).last().click();
   await page.locator('.flame-stage').waitFor();
   await settle(page);

@@ -88,8 +88,15 @@ const stackRequest = ({ typeId, selector, range }: StackSelection, maxNodes: num
   maxNodes,
 });
 
+const selectionAddress = ({ typeId, selector, range }: StackSelection, more: Record<string, string | number>): string =>
+  address('/api/v1/profile', { labels: selector, type: typeId, from: Math.floor(range.fromMs), until: Math.ceil(range.toMs), ...more });
+
 export function selectFlame(selection: StackSelection, maxNodes: number, signal: AbortSignal): Promise<ArrayBuffer> {
-  return postBytes(querier('SelectMergeStacktraces'), stackRequest(selection, maxNodes), signal);
+  return getBytes(selectionAddress(selection, { format: 'json', max_nodes: maxNodes }), signal);
+}
+
+export function selectionPprofAddress(selection: StackSelection): string {
+  return selectionAddress(selection, { format: 'pprof' });
 }
 
 export function selectDiff(left: StackSelection, right: StackSelection, maxNodes: number, signal: AbortSignal): Promise<ArrayBuffer> {

@@ -30,6 +30,8 @@ pub(crate) struct ProfileParameters {
     service_name: Option<String>,
     #[serde(rename = "type", alias = "profile_type")]
     profile_type: Option<String>,
+    /// Further conditions, as in `{version="1.4.2", region=~"eu.*"}`.
+    labels: Option<String>,
     span_id: Option<String>,
     trace_id: Option<String>,
     #[serde(alias = "start", alias = "start_time")]
@@ -169,7 +171,10 @@ fn flame_query(parameters: &ProfileParameters, now: i64) -> Result<FlameQuery, A
         Some(text) => text.parse::<ProfileType>().map_err(|error| ApiError::invalid(format!("type: {error}")))?,
         None => ProfileType::cpu(),
     };
-    let mut selector = Selector::default();
+    let mut selector = match &parameters.labels {
+        Some(text) => Selector::parse(text).map_err(|error| ApiError::invalid(format!("labels: {error}")))?,
+        None => Selector::default(),
+    };
     if let Some(service) = parameters.app.as_ref().or(parameters.service_name.as_ref()) {
         selector = selector.and(Matcher::equal(SERVICE_NAME, service.as_str()));
     }

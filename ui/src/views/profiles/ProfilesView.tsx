@@ -1,7 +1,7 @@
 // Explore profiles: by service, type and labels, over time.
 import { useCallback, useMemo, useState } from 'react';
 import type { Exactness } from '../../api/evidence';
-import { readLabelNames, readLabelValues, readProfileTypes, selectFlame, selectSeries } from '../../api/profiles';
+import { readLabelNames, readLabelValues, readProfileTypes, selectFlame, selectionPprofAddress, selectSeries } from '../../api/profiles';
 import { CPU_TYPE, selectorOf, sortTypes, typeLabel, unitOfType } from '../../api/profileTypes';
 import { useAnswer } from '../../api/useAnswer';
 import { EvidenceStrip } from '../../app/EvidenceStrip';
@@ -102,8 +102,10 @@ export default function ProfilesView() {
       <div className="view-body flush pane">
         <div className="plots">
           <div className="plot">
-            <div className="plot-title">{typeLabel(type)} over time</div>
-            <FitToData extent={extent} range={resolved} />
+            <div className="plot-title">
+              {typeLabel(type)} over time
+              <FitToData extent={extent} range={resolved} />
+            </div>
             <Shown answer={series} what={`${typeLabel(type)} over time`}>
               {() => (
                 <SeriesChart
@@ -122,7 +124,7 @@ export default function ProfilesView() {
         </div>
         <Progress what={`the ${typeLabel(type)} flame graph of ${chosen}`} answer={flame} />
         {flame.error && <Failure error={flame.error} what="flame graphs" retry={flame.retry} />}
-        {flame.value && <FlameView bytes={flame.value} unit={unit} title={`${chosen} ${typeLabel(type)}`} onLoaded={onLoaded} />}
+        {flame.value && <FlameView bytes={flame.value} unit={unit} title={`${chosen} ${typeLabel(type)}`} onLoaded={onLoaded} pprofHref={selectionPprofAddress({ typeId: type, selector, range: resolved })} />}
       </div>
       <EvidenceStrip evidence={evidence} extra={nodes ? `${nodes.toLocaleString('en-US')} frames · ${chosen} · ${typeLabel(type)}` : undefined} />
     </>

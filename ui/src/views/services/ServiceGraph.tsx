@@ -9,7 +9,7 @@ import { serviceColours } from '../../theme/evenPalette';
 import { useTheme } from '../../theme/theme';
 import { layoutGraph } from './graphLayout';
 
-const BOX = { width: 160, height: 40, gapX: 90, gapY: 22 };
+const BOX = { width: 176, height: 44, gapX: 150, gapY: 26 };
 
 export function ServiceGraph({ range, services }: { range: ResolvedRange; services: readonly string[] }) {
   const theme = useTheme();
@@ -39,6 +39,15 @@ export function ServiceGraph({ range, services }: { range: ResolvedRange; servic
                   <g key={`${edge.client}→${edge.server}`}>
                     <title>{`${edge.client} → ${edge.server}: ${formatRate(edge.rate)}, ${formatShare(edge.errors)} failed${edge.p95_ns ? `, P95 ${formatDuration(edge.p95_ns)}` : ''}`}</title>
                     <path d={`M${x1} ${y1} C${x1 + bend} ${y1} ${x2 - bend} ${y2} ${x2} ${y2}`} fill="none" stroke={edge.errors > 0.01 ? 'var(--error)' : 'var(--line-strong)'} strokeWidth={Math.min(5, 1 + Math.log10(1 + edge.rate))} strokeDasharray={edge.errors > 0.01 ? '6 3' : undefined} />
+                    <text className="edge-label" x={(x1 + x2) / 2} y={(y1 + y2) / 2 - 5} textAnchor="middle">
+                      {formatRate(edge.rate)}
+                      {edge.p95_ns ? ` · P95 ${formatDuration(edge.p95_ns)}` : ''}
+                    </text>
+                    {edge.errors > 0.005 && (
+                      <text className="edge-label failed" x={(x1 + x2) / 2} y={(y1 + y2) / 2 + 14} textAnchor="middle">
+                        ✕ {formatShare(edge.errors)} failed
+                      </text>
+                    )}
                   </g>
                 );
               })}

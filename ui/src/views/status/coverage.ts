@@ -1,5 +1,6 @@
 // How well the stored data can answer: which share of spans has samples, of samples a span, of samples a name; and whose clocks differ.
-import { getBytes, getJson, address } from '../../api/request';
+import { cohortFlame } from '../../api/cohort';
+import { address, getBytes, getJson } from '../../api/request';
 import { searchTraces } from '../../api/traces';
 import { decodeFlamebearer, type RawAnswer } from '../../flame/flamebearer';
 import type { ResolvedRange } from '../../location/timeRange';
@@ -33,12 +34,22 @@ export function symbolisedShare(answer: RawAnswer): number | null {
 
 const TRACES = 20;
 
-async function countOf(query: string, range: ResolvedRange, signal: AbortSignal): Promise<number> {
-  const body = await getJson<{ series?: { value?: number; samples?: { value?: number }[] }[] }>(
-    address('/api/metrics/query', { q: `${query} | count_over_time()`, start: Math.floor(range.fromMs / 1000), end: Math.ceil(range.toMs / 1000) }),
-    signal,
-  );
-  return (body.series ?? []).reduce((sum, series) => sum + (series.value ?? series.samples?.[0]?.value ?? 0), 0);
+interface Linked {
+  range: ResolvedRange;
+  spans: number;
+  profiledSpans: number;
+  linkedSamples: number;
+}
+
+/** Looks at all spans of the range, or of as much of its end as one answer holds: halves until nothing is left out. */
+async function linkedIn(range: ResolvedRange, signal: AbortSignal): Promise<Linked> {
+  for (let from = range.fromMs; ; from = (from + range.toMs) / 2) {
+    const part = { fromMs: from, toMs: range.toMs };
+    const bytes = await cohortFlame({ query: '{ }', type: 'cpu', range: part, scope: 'span', maxNodes: 1 }, signal);
+    const { exactness } = JSON.parse(new TextDecoder().decode(bytes)) as RawAnswer;
+    const isWhole = !exactness?.is_cut || range.toMs - from < 1000;
+    if (isWhole) return { range: part, spans: exactness?.spans ?? 0, profiledSpans: exactness?.spans_with_samples ?? 0, linkedSamples: exactness?.samples ?? 0 };
+  }
 }
 
 async function skewsOf(range: ResolvedRange, signal: AbortSignal): Promise<{ skews: ClockSkew[]; tracesLookedAt: number }> {
@@ -57,13 +68,15 @@ async function skewsOf(range: ResolvedRange, signal: AbortSignal): Promise<{ ske
 /** Each part may fail by itself (an older server, no data): the others are still told. */
 export async function readCoverage(range: ResolvedRange, signal: AbortSignal): Promise<Coverage> {
   const orNull = <T>(asked: Promise<T>) => asked.catch(() => null);
-  const flame = orNull(getBytes(address('/api/v1/profile', { type: 'cpu', from: Math.floor(range.fromMs), until: Math.ceil(range.toMs), max_nodes: 20_000 }), signal).then((bytes) => JSON.parse(new TextDecoder().decode(bytes)) as RawAnswer));
-  const [spans, profiledSpans, answer, skew] = await Promise.all([orNull(countOf('{ }', range, signal)), orNull(countOf('{ profile.samples > 0 }', range, signal)), flame, orNull(skewsOf(range, signal))]);
+  const [linked, skew] = await Promise.all([orNull(linkedIn(range, signal)), orNull(skewsOf(range, signal))]);
+  // The same stretch of time as above, or the shares would be of different wholes.
+  const { fromMs, toMs } = linked?.range ?? range;
+  const answer = await orNull(getBytes(address('/api/v1/profile', { type: 'cpu', from: Math.floor(fromMs), until: Math.ceil(toMs), max_nodes: 20_000 }), signal).then((bytes) => JSON.parse(new TextDecoder().decode(bytes)) as RawAnswer));
   return {
-    spans,
-    profiledSpans,
+    spans: linked?.spans ?? null,
+    profiledSpans: linked?.profiledSpans ?? null,
     samples: answer?.exactness?.samples ?? null,
-    linkedSamples: answer?.exactness?.linked_samples ?? null,
+    linkedSamples: linked?.linkedSamples ?? null,
     symbolised: answer ? symbolisedShare(answer) : null,
     skews: skew?.skews ?? null,
     tracesLookedAt: skew?.tracesLookedAt ?? 0,
