@@ -47,6 +47,7 @@ export function traceAnswer(spans) {
   const hex = (n) => n.toString(16).padStart(16, '0');
   const b64 = (text) => Buffer.from(text, 'hex').toString('base64');
   const services = new Map();
+  const outline = [];
   const parents = [[1, 0, 1e11, 0]];
   for (let id = 1; id <= spans; id++) {
     const [parent, start, duration, depth] = id === 1 ? [0, 0, 1e11, -1] : parents[Math.floor(next() * parents.length)];
@@ -56,10 +57,12 @@ export function traceAnswer(spans) {
     if (parents.length > 4000) parents.splice(1, 1000);
     const service = id === 1 ? 'gateway' : ['shop', 'cart', 'tax', 'db', 'cache', 'mail'][Math.floor(next() * 6)];
     if (!services.has(service)) services.set(service, []);
+    const name = `operation-${Math.floor(next() * 40)}`;
+    outline.push({ number: id, span_id: hex(id), parent, service, name, failed: false, start_ns: Math.round(from), duration_ns: Math.round(length), depth: 0, descendants: 0 });
     services.get(service).push({
       spanId: b64(hex(id)),
       ...(id > 1 ? { parentSpanId: b64(hex(parent)) } : {}),
-      name: `operation-${Math.floor(next() * 40)}`,
+      name,
       kind: 'SPAN_KIND_INTERNAL',
       startTimeUnixNano: String(base + BigInt(Math.round(from))),
       endTimeUnixNano: String(base + BigInt(Math.round(from + length))),
@@ -70,7 +73,26 @@ export function traceAnswer(spans) {
       status: next() < 0.003 ? { code: 'STATUS_CODE_ERROR' } : {},
     });
   }
-  return JSON.stringify({
+  const whole = JSON.stringify({
     trace: { resourceSpans: [...services].map(([service, list]) => ({ resource: { attributes: [{ key: 'service.name', value: { stringValue: service } }] }, scopeSpans: [{ spans: list }] })) },
   });
+  return { whole, window: (limit) => JSON.stringify({ start_ns: String(base), duration_ns: 1e11, total_spans: spans, spans: asWaterfall(outline).slice(0, limit) }) };
+}
+
+/** Parents before children, children by start; depth and number of descendants told, as the server tells them. */
+function asWaterfall(spans) {
+  const children = new Map();
+  for (const span of spans) {
+    const siblings = children.get(span.parent);
+    if (siblings) siblings.push(span);
+    else children.set(span.parent, [span]);
+  }
+  const rows = [];
+  const walk = (span, depth) => {
+    const at = rows.push({ ...span, depth }) - 1;
+    for (const child of (children.get(span.number) ?? []).sort((a, b) => a.start_ns - b.start_ns)) walk(child, depth + 1);
+    rows[at].descendants = rows.length - at - 1;
+  };
+  walk(spans[0], 0);
+  return rows;
 }

@@ -3,6 +3,7 @@ import { barParts, spanLedger } from './barParts';
 import { criticalPath } from './criticalPath';
 import { groupSiblings, visibleRows } from './rows';
 import { filterSpans } from './spanFilter';
+import { traceOfOutline } from './traceOutline';
 import { buildTrace, hexId, type RawSpan, type TraceModel } from './traceModel';
 
 const id = (n: number) => btoa(String.fromCharCode(0, 0, 0, 0, 0, 0, n >> 8, n & 255));
@@ -64,6 +65,17 @@ describe('ledger and bars', () => {
       expect(parts.reduce((sum, part) => sum + part.to - part.from, 0)).toBeCloseTo(100);
     }
     expect(spanLedger(trace, 0, { cpu_ns: 30 })).toMatchObject({ cpuNs: 30, childNs: 50, unexplainedNs: 20 });
+  });
+});
+
+describe('outline of a long trace', () => {
+  it('is the same tree as the whole trace, cut where the window ends', () => {
+    const span = (span_id: string, depth: number, descendants: number, start_ns = 0) => ({ span_id, service: 'shop', name: span_id, failed: false, start_ns, duration_ns: 10, depth, descendants });
+    const outline = traceOfOutline({ start_ns: '1700000000000000000', duration_ns: 100, total_spans: 9, spans: [span('a', 0, 8), span('b', 1, 1), span('c', 2, 0), span('d', 1, 5, 20)] })!;
+    expect([...outline.parent]).toEqual([-1, 0, 1, 0]);
+    expect([...outline.subtreeEnd]).toEqual([4, 3, 3, 4]);
+    expect(outline.partial).toContain('the first 4 of 9 spans');
+    expect(traceOfOutline({ start_ns: '0', duration_ns: 0, total_spans: 0, spans: [] })).toBeNull();
   });
 });
 

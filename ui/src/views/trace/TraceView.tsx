@@ -14,16 +14,24 @@ import { useKeys } from '../../keys/keyLayer';
 import { hrefOf, openView, useParam } from '../../location/urlState';
 import { clockSkews } from '../../waterfall/clockSkew';
 import { Waterfall } from '../../waterfall/Waterfall';
+import { type TraceOutline, traceOfOutline } from '../../waterfall/traceOutline';
 import { buildTrace, type RawTrace } from '../../waterfall/traceModel';
 import { SpanCode } from './SpanCode';
 
+/** Longer traces show their first rows before they are here whole. */
+const LONG_TRACE = 5000;
+const FIRST_ROWS = 2000;
+
 export default function TraceView({ traceId }: { traceId: string }) {
   const answer = useAnswer(traceId, async (signal) => buildTrace(await getJson<RawTrace>(address(`/api/v2/traces/${traceId}`), signal)) ?? 'absent');
+  // A long trace takes seconds to come whole: its first rows are asked for beside it, and shown until then.
+  const outline = useAnswer(`outline|${traceId}`, (signal) => getJson<TraceOutline>(address(`/api/v1/trace/${traceId}/spans`, { limit: FIRST_ROWS }), signal).catch(() => null));
   const summary = useAnswer(traceId, (signal) => readTraceProfileSummary(traceId, signal));
   const [spanId, setSpanId] = useParam('span');
   const [filter, setFilter] = useParam('spans');
   const [evidence, setEvidence] = useState<Exactness | null>(null);
-  const trace = answer.value === 'absent' ? null : answer.value;
+  const firstRows = useMemo(() => (outline.value && outline.value.total_spans > LONG_TRACE ? traceOfOutline(outline.value) : null), [outline.value]);
+  const trace = answer.value === 'absent' ? null : (answer.value ?? (answer.loading ? firstRows : null));
   const facts = summary.value;
   const skews = useMemo(() => (trace ? clockSkews(trace) : []), [trace]);
   const longestOwn = useMemo(() => {
@@ -75,6 +83,7 @@ export default function TraceView({ traceId }: { traceId: string }) {
           </span>
         ))}
         {trace.partial && <span className="warn-text">{trace.partial}</span>}
+        {answer.loading && <Progress what="the whole trace" answer={answer} />}
         <span className="grow" />
         <CopyButton text={traceId} label="Copy id" />
         <a href={hrefOf(['explain'], { target: traceId })}>Explain</a>
