@@ -146,7 +146,7 @@ test('a link shows the same to everyone, in their own theme', async () => {
   const page = await openPage(browser, 'profiles?service=tax&find=lookupTaxRate');
   await found(page).waitFor();
   const said = await found(page).innerText();
-  await page.getByRole('button', { name: 'Link' }).click();
+  await page.getByRole('button', { name: 'Link', exact: true }).click();
   const link = await page.evaluate(() => navigator.clipboard.readText());
   assert.match(link, /from=\d{13}&.*to=\d{13}/);
   const other = await openPage(browser, link.split('#/')[1], { colorScheme: 'dark' });
