@@ -36,6 +36,7 @@ mod symbols;
 mod timeline;
 pub mod trace;
 mod uploads;
+mod waterfall;
 
 pub use call_paths::{CallPaths, PathFrame};
 pub use cohort::{Cohort, CohortScope, CohortSpan, MAX_COHORT_SPANS};
@@ -55,3 +56,4 @@ pub use selector::{Matcher, Selector};
 pub use series::SeriesEntry;
 pub use timeline::{Exemplars, StepValue, Timeline, TimelineQuery};
 pub use trace::{StoredSpan, StoredTrace, TraceRun};
+pub use waterfall::PlacedSpan;

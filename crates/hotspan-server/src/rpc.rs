@@ -378,3 +378,51 @@ fn percent_encode(text: &str) -> String {
     }
     encoded
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    /// Counts how much work was done, and says when it is dropped.
+    struct Work {
+        steps: Arc<AtomicUsize>,
+        dropped: Arc<AtomicUsize>,
+    }
+
+    impl Drop for Work {
+        fn drop(&mut self) {
+            self.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Scenario: a client reads two messages of an endless stream, and leaves.
+    /// Guarantee: no more work is done than it read, and the work ends with it.
+    #[tokio::test]
+    async fn work_ends_when_the_client_leaves() {
+        let call = Call {
+            protocol: Protocol::Grpc,
+            codec: Codec::Protobuf,
+            headers: HeaderMap::new(),
+            encoding: Encoding::Identity,
+            message: Bytes::new(),
+            content_type: String::new(),
+        };
+        let (steps, dropped) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let work = Work { steps: Arc::clone(&steps), dropped: Arc::clone(&dropped) };
+        let messages = stream::unfold(work, |work| async move {
+            work.steps.fetch_add(1, Ordering::Relaxed);
+            Some((Ok(vec![1, 2, 3]), work))
+        });
+        let mut body = call.stream(messages).into_body();
+        for _ in 0..2 {
+            let frame = body.frame().await.unwrap().unwrap();
+            assert_eq!(frame.into_data().unwrap().as_ref(), [0, 0, 0, 0, 3, 1, 2, 3]);
+        }
+        assert_eq!((steps.load(Ordering::Relaxed), dropped.load(Ordering::Relaxed)), (2, 0));
+        drop(body);
+        assert_eq!((steps.load(Ordering::Relaxed), dropped.load(Ordering::Relaxed)), (2, 1));
+    }
+}

@@ -89,6 +89,11 @@ impl Program {
         }
     }
 
+    /// Whether every attribute of a span is asked for, named or not: only `compare()` does.
+    pub fn reads_every_attribute(&self) -> bool {
+        self.metrics().is_some_and(Metrics::compares)
+    }
+
     /// What becomes of the spans found: Hotspan's last stage.
     pub fn sink(&self) -> Option<&Sink> {
         self.search().and_then(|search| search.sink.as_ref())

@@ -17,6 +17,7 @@ mod spans_of;
 mod store;
 mod store_table;
 mod table;
+mod traces;
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::process::ExitCode;
@@ -109,6 +110,10 @@ enum Command {
     Policy(policy::PolicyCommand),
     /// Profile a program from outside: start it, or name a process.
     Record(record::RecordArguments),
+    /// List the traces that match, with their durations.
+    Traces(traces::TracesArguments),
+    /// Draw a trace as a waterfall, with the share of each span that was on a CPU.
+    Trace(traces::TraceArguments),
     /// Start the server and a small shop under load, with problems to find.
     Demo(demo::DemoArguments),
     /// The shop alone, as `demo` starts it.
@@ -130,6 +135,8 @@ fn main() -> ExitCode {
         Command::SpansOf(arguments) => spans_of::run(&arguments),
         Command::Policy(command) => policy::run(command),
         Command::Record(arguments) => record::run(arguments),
+        Command::Traces(arguments) => traces::run_search(&arguments),
+        Command::Trace(arguments) => traces::run_trace(&arguments),
         Command::Demo(arguments) => demo::run(arguments),
         Command::DemoShop(arguments) => demo::run_shop(arguments),
     };

@@ -120,6 +120,22 @@ fn the_language_works_over_the_store() {
     let total: f64 = samples.iter().map(|sample| sample["value"].as_f64().unwrap() * 10.0).sum();
     assert!((total - 20.0).abs() < 1e-6, "{total}");
 
+    let query = encode("{ } | compare({ status = error })");
+    let answer = server.get_json(&format!("/api/metrics/query?q={query}&start={start}&end={end}"));
+    let selected: Vec<&Value> = answer["series"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|series| series["labels"][0]["value"]["stringValue"] == "selection")
+        .collect();
+    let label =
+        |key: &str| selected.iter().find(|series| series["labels"][1]["key"] == key).map(|series| &series["labels"][1]);
+    assert_eq!(label("span.customer").unwrap()["value"]["stringValue"], "customer-1", "{answer}");
+    assert_eq!(label("resource.service.name").unwrap()["value"]["stringValue"], "order-service");
+    let query = encode("({ } | count_over_time()) / (({ } | count_over_time()) - ({ } | count_over_time()))");
+    let answer = server.get_json(&format!("/api/metrics/query?q={query}&start={start}&end={end}"));
+    assert_eq!(answer["series"][0]["value"], "NaN", "{answer}");
+
     let tags = server.get_json("/api/v2/search/tags");
     let span_tags = tags["scopes"].as_array().unwrap().iter().find(|scope| scope["name"] == "span").unwrap();
     assert!(span_tags["tags"].as_array().unwrap().contains(&"customer".into()));

@@ -517,3 +517,53 @@ fn span_metrics_and_service_graph() {
     );
     assert!((graph["edges"][1]["p50_ns"].as_f64().unwrap() / 2e8 - 1.0).abs() < 0.01);
 }
+
+/// Scenario: both commands against a running server, right and wrong. Guarantee: a table with ids that can be copied
+/// into a waterfall with the share on the CPU; errors say what is wrong.
+#[test]
+fn traces_at_a_terminal() {
+    let store = tempfile::tempdir().unwrap();
+    let server = Server::start(store.path());
+    server.wait_ready();
+    let now = now_nanos();
+    send(
+        &server,
+        "front",
+        vec![
+            span(1, 1, 0, "GET /", now - 9 * SECOND, 1000 * MS),
+            span(1, 2, 1, "work", now - 9 * SECOND + MS, 500 * MS),
+        ],
+    );
+    let sample = TestSample {
+        trace_id: [1; 16],
+        span_id: [2; 8],
+        time: now - 9 * SECOND + 2 * MS,
+        value: 250_000_000,
+        stack: &["main", "work"],
+    };
+    let body = profile_request("front", [9; 16], &[sample]).encode_to_vec();
+    assert_eq!(server.post("/v1development/profiles", "application/x-protobuf", &body).unwrap().status, 200);
+    let hotspan = |arguments: &[&str]| {
+        let run = std::process::Command::new(env!("CARGO_BIN_EXE_hotspan"))
+            .args(arguments)
+            .args(["--server", &server.http])
+            .output()
+            .unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (run.status.success(), text(&run.stdout), text(&run.stderr))
+    };
+    let (fine, table, _) = hotspan(&["traces", "{ duration > 400ms }"]);
+    assert!(fine && table.contains("front GET /") && table.contains("2, longest GET /"), "{table}");
+    let id = table.lines().nth(1).unwrap().split_whitespace().last().unwrap().to_owned();
+    assert_eq!(id, "01".repeat(16));
+    let (fine, drawn, _) = hotspan(&["trace", &id, "--width", "100"]);
+    assert!(fine && drawn.contains("└ front work") && drawn.contains("50 %"), "{drawn}");
+    let bars: Vec<usize> = drawn.lines().skip(3).map(|line| line.matches('█').count()).collect();
+    assert!(bars[0].abs_diff(2 * bars[1]) <= 2, "{drawn}");
+    let (fine, _, error) = hotspan(&["trace", &"02".repeat(16)]);
+    assert!(!fine && error.contains("there is no trace"), "{error}");
+    let (fine, _, error) = hotspan(&["traces", "{ duraton > 1s }"]);
+    assert!(!fine && error.contains("duration") && error.contains('^'), "{error}");
+    let (fine, nothing, _) = hotspan(&["traces", "{ name = \"x\" }"]);
+    assert!(fine && nothing.contains("no trace matches"), "{nothing}");
+}

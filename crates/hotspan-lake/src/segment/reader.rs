@@ -21,7 +21,7 @@ use parquet::errors::ParquetError;
 use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, ParquetMetaDataReader};
 
 use super::id_index::IdIndex;
-use super::{Segment, l0};
+use super::{Segment, l0, time_grain};
 use crate::error::{LakeError, Result};
 use crate::store::BlobStore;
 
@@ -135,7 +135,7 @@ pub struct SegmentReader {
 
 #[derive(Debug, Default)]
 struct FooterCache {
-    footers: HashMap<String, (Arc<ParquetMetaData>, u64)>,
+    footers: HashMap<String, (ArrowReaderMetadata, u64)>,
     indexes: HashMap<String, IdIndex>,
     bytes: usize,
     clock: u64,
@@ -158,8 +158,13 @@ impl SegmentReader {
     pub async fn stream(
         &self,
         segment: &Arc<Segment>,
-        options: ReadOptions,
+        mut options: ReadOptions,
     ) -> Result<BoxStream<'static, Result<RecordBatch>>> {
+        let column = segment.table.time_column();
+        // Where every row is in time, the column need not be read to say so.
+        options.time = options.time.filter(|(name, from, until)| {
+            name != column || time_grain(segment.table) > 1 || segment.min_time < *from || segment.max_time >= *until
+        });
         if segment.level == 0 {
             let batch = self.level0_batch(segment).await?;
             let batch = select_in_memory(&batch, &options)?;
@@ -189,7 +194,7 @@ impl SegmentReader {
         let mut cache = self.lock_cache();
         cache.indexes.remove(path);
         if let Some((footer, _)) = cache.footers.remove(path) {
-            cache.bytes = cache.bytes.saturating_sub(footer.memory_size());
+            cache.bytes = cache.bytes.saturating_sub(footer.metadata().memory_size());
         }
     }
 
@@ -211,10 +216,12 @@ impl SegmentReader {
         segment: &Arc<Segment>,
         options: ReadOptions,
     ) -> Result<BoxStream<'static, Result<RecordBatch>>> {
-        let metadata = self.footer(segment).await?;
-        let file =
-            SegmentFile { store: Arc::clone(&self.store), path: segment.path.clone(), metadata: Arc::clone(&metadata) };
-        let arrow_metadata = ArrowReaderMetadata::try_new(metadata, ArrowReaderOptions::new())?;
+        let arrow_metadata = self.footer(segment).await?;
+        let file = SegmentFile {
+            store: Arc::clone(&self.store),
+            path: segment.path.clone(),
+            metadata: Arc::clone(arrow_metadata.metadata()),
+        };
         let schema = Arc::clone(arrow_metadata.schema());
         let (row_groups, selection) = prune(&arrow_metadata, &options)?;
         if row_groups.is_empty() {
@@ -251,25 +258,30 @@ impl SegmentReader {
         Ok(builder.build()?.map_err(LakeError::from).boxed())
     }
 
-    async fn footer(&self, segment: &Segment) -> Result<Arc<ParquetMetaData>> {
+    /// The footer of a segment with its schema, which takes longer to make from the footer than a look-up may.
+    async fn footer(&self, segment: &Segment) -> Result<ArrowReaderMetadata> {
         {
             let mut cache = self.lock_cache();
             cache.clock += 1;
             let clock = cache.clock;
             if let Some((footer, used)) = cache.footers.get_mut(&segment.path) {
                 *used = clock;
-                return Ok(Arc::clone(footer));
+                return Ok(footer.clone());
             }
         }
         let footer = Arc::new(read_footer(self.store.as_ref(), segment).await?);
+        let footer = ArrowReaderMetadata::try_new(footer, ArrowReaderOptions::new())?;
         let mut cache = self.lock_cache();
-        cache.bytes += footer.memory_size();
+        cache.bytes += footer.metadata().memory_size();
         let clock = cache.clock;
-        cache.footers.insert(segment.path.clone(), (Arc::clone(&footer), clock));
+        if let Some((other, _)) = cache.footers.insert(segment.path.clone(), (footer.clone(), clock)) {
+            // Two questions read it at once.
+            cache.bytes = cache.bytes.saturating_sub(other.metadata().memory_size());
+        }
         while cache.bytes > FOOTER_CACHE_BYTES && cache.footers.len() > 1 {
             let oldest = cache.footers.iter().min_by_key(|(_, (_, used))| *used).map(|(path, _)| path.clone());
             let Some((footer, _)) = oldest.and_then(|path| cache.footers.remove(&path)) else { break };
-            cache.bytes = cache.bytes.saturating_sub(footer.memory_size());
+            cache.bytes = cache.bytes.saturating_sub(footer.metadata().memory_size());
         }
         Ok(footer)
     }
@@ -483,30 +495,42 @@ fn time_matches(batch: &RecordBatch, column: &str, from: i64, until: i64) -> Boo
 
 /// The same choice of rows and columns for a batch that is in memory.
 fn select_in_memory(batch: &RecordBatch, options: &ReadOptions) -> Result<RecordBatch> {
-    let mut batch = batch.clone();
+    let mut keep: Option<BooleanArray> = None;
+    let mut narrow = |matches: BooleanArray| -> Result<()> {
+        keep = Some(match keep.take() {
+            Some(before) => arrow::compute::and(&before, &matches)?,
+            None => matches,
+        });
+        Ok(())
+    };
     if let Some(rows) = &options.rows {
-        let mut keep = vec![false; batch.num_rows()];
+        let mut wanted = vec![false; batch.num_rows()];
         for range in rows {
-            let end = range.end.min(keep.len());
-            keep[range.start.min(end)..end].fill(true);
+            let end = range.end.min(wanted.len());
+            wanted[range.start.min(end)..end].fill(true);
         }
-        batch = filter_record_batch(&batch, &BooleanArray::from(keep))?;
+        narrow(BooleanArray::from(wanted))?;
     }
     if let Some((column, from, until)) = &options.time {
-        batch = filter_record_batch(&batch, &time_matches(&batch, column, *from, *until))?;
+        narrow(time_matches(batch, column, *from, *until))?;
     }
     if let Some(filter) = &options.filter {
-        let matches = (filter.matches)(&batch);
-        batch = filter_record_batch(&batch, &matches)?;
+        narrow((filter.matches)(batch))?;
     }
-    if let Some(picked) = options.projection(&batch.schema()) {
-        if picked.is_empty() {
-            let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    // Columns that are not asked for are left out before rows are copied.
+    let projected = match options.projection(&batch.schema()) {
+        Some(picked) if picked.is_empty() => {
+            let rows = keep.map_or(batch.num_rows(), |keep| keep.true_count());
+            let options = RecordBatchOptions::new().with_row_count(Some(rows));
             return Ok(RecordBatch::try_new_with_options(Arc::new(Schema::empty()), Vec::new(), &options)?);
         }
-        batch = batch.project(&picked)?;
-    }
-    Ok(batch)
+        Some(picked) => batch.project(&picked)?,
+        None => batch.clone(),
+    };
+    Ok(match keep {
+        Some(keep) => filter_record_batch(&projected, &keep)?,
+        None => projected,
+    })
 }
 
 fn split_batch(batch: RecordBatch, batch_rows: Option<usize>) -> Vec<RecordBatch> {

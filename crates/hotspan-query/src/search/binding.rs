@@ -10,7 +10,7 @@ use hotspan_lake::arrays::{self, Texts};
 use hotspan_lake::compaction::attributes::ATTRIBUTE_PREFIX;
 use hotspan_model::{SpanId, SpanKind, StatusCode, TraceId, Value as AttributeValue, attributes_from_json};
 use hotspan_traceql::ast::{Field, Intrinsic, Scope};
-use hotspan_traceql::{FieldId, FieldTable, FieldValue, Program, SpanSource, TraceSource, Value, adjusted_count};
+use hotspan_traceql::{FieldId, FieldTable, FieldValue, SpanSource, TraceSource, Value, adjusted_count};
 
 use super::gather::holds_attribute;
 use crate::error::Result;
@@ -19,43 +19,70 @@ use crate::error::Result;
 pub(super) const CORE_COLUMNS: [&str; 8] =
     ["trace_id", "span_id", "parent_span_id", "start_time", "duration", "service", "name", "status"];
 
-/// The columns that a query's fields need, besides the attribute columns of each file.
+/// The columns that a query's fields need, besides the attribute columns of each file, for traces as a whole.
 pub(crate) fn columns_of(fields: &FieldTable) -> Vec<String> {
-    let mut columns: HashSet<String> = CORE_COLUMNS.iter().map(|name| (*name).to_owned()).collect();
-    for (_, field) in fields.iter() {
-        let needed: &[&str] = match field {
-            Field::Intrinsic(intrinsic) => match intrinsic {
-                Intrinsic::StatusMessage => &["status_message"],
-                Intrinsic::Kind => &["kind"],
-                Intrinsic::EventName | Intrinsic::EventTimeSinceStart => &["events"],
-                Intrinsic::LinkTraceId | Intrinsic::LinkSpanId => &["links"],
-                Intrinsic::InstrumentationName | Intrinsic::InstrumentationVersion => &["scope"],
-                _ => &[],
-            },
-            Field::Attribute { scope, name, .. } => {
-                columns.insert(format!("{ATTRIBUTE_PREFIX}{name}"));
-                match scope {
-                    Scope::Span => &["attributes", "attributes_json"],
-                    Scope::Resource => &["resource"],
-                    Scope::Event => &["events"],
-                    Scope::Link => &["links"],
-                    Scope::Instrumentation => &["scope"],
-                    Scope::Unscoped => &["attributes", "attributes_json", "resource", "events", "links", "scope"],
-                }
-            }
-        };
-        columns.extend(needed.iter().map(|name| (*name).to_owned()));
-    }
+    let mut columns = field_columns(fields);
+    columns.extend(CORE_COLUMNS.iter().map(|name| (*name).to_owned()));
+    sorted(columns)
+}
+
+/// The columns that are needed to judge spans one by one: those of the fields, and `others`.
+pub(super) fn scan_columns(fields: &FieldTable, others: &[&str]) -> Vec<String> {
+    let mut columns = field_columns(fields);
+    columns.extend(others.iter().map(|name| (*name).to_owned()));
+    sorted(columns)
+}
+
+fn sorted(columns: HashSet<String>) -> Vec<String> {
     let mut columns: Vec<String> = columns.into_iter().collect();
     columns.sort_unstable();
     columns
 }
 
-/// The columns that a program needs: those of its fields, and what its hints ask for.
-pub(super) fn columns_for(program: &Program) -> Vec<String> {
-    let mut columns = columns_of(program.fields());
-    if program.hints().extrapolate {
-        columns.push("trace_state".to_owned());
+fn field_columns(fields: &FieldTable) -> HashSet<String> {
+    let mut columns: HashSet<String> = HashSet::new();
+    for (_, field) in fields.iter() {
+        let needed: &[&str] = match field {
+            Field::Intrinsic(intrinsic) => match intrinsic {
+                Intrinsic::Duration => &["duration"],
+                Intrinsic::Name => &["name"],
+                Intrinsic::Status => &["status"],
+                Intrinsic::StatusMessage => &["status_message"],
+                Intrinsic::Kind => &["kind"],
+                Intrinsic::SpanId => &["span_id"],
+                Intrinsic::ParentId => &["parent_span_id"],
+                Intrinsic::TraceId => &["trace_id"],
+                // Times of events are told from the start of their span.
+                Intrinsic::EventName | Intrinsic::EventTimeSinceStart => &["events", "start_time"],
+                Intrinsic::LinkTraceId | Intrinsic::LinkSpanId => &["links"],
+                Intrinsic::InstrumentationName | Intrinsic::InstrumentationVersion => &["scope"],
+                _ => &[],
+            },
+            Field::Attribute { scope: Scope::Resource, name, .. } if name == "service.name" => &["service"],
+            Field::Attribute { scope, name, .. } => {
+                if matches!(scope, Scope::Span | Scope::Unscoped) {
+                    columns.insert(format!("{ATTRIBUTE_PREFIX}{name}"));
+                }
+                match scope {
+                    Scope::Span => &["attributes", "attributes_json"],
+                    Scope::Resource => &["resource"],
+                    Scope::Event => &["events", "start_time"],
+                    Scope::Link => &["links"],
+                    Scope::Instrumentation => &["scope"],
+                    Scope::Unscoped => &[
+                        "attributes",
+                        "attributes_json",
+                        "resource",
+                        "service",
+                        "events",
+                        "start_time",
+                        "links",
+                        "scope",
+                    ],
+                }
+            }
+        };
+        columns.extend(needed.iter().map(|name| (*name).to_owned()));
     }
     columns
 }
@@ -64,12 +91,13 @@ pub(super) fn columns_for(program: &Program) -> Vec<String> {
 #[derive(Debug)]
 pub(crate) struct BoundSpans {
     batch: RecordBatch,
-    trace_ids: FixedSizeBinaryArray,
-    span_ids: FixedSizeBinaryArray,
-    parent_ids: FixedSizeBinaryArray,
-    starts: TimestampNanosecondArray,
-    durations: Int64Array,
-    statuses: Int8Array,
+    // A scan does not read what its question does not ask for; such columns answer with zeros.
+    trace_ids: Option<FixedSizeBinaryArray>,
+    span_ids: Option<FixedSizeBinaryArray>,
+    parent_ids: Option<FixedSizeBinaryArray>,
+    starts: Option<TimestampNanosecondArray>,
+    durations: Option<Int64Array>,
+    statuses: Option<Int8Array>,
     services: TextValues,
     names: TextValues,
     trace_states: TextValues,
@@ -216,12 +244,12 @@ impl BoundSpans {
     pub(crate) fn bind(batch: RecordBatch, fields: &FieldTable) -> Result<Self> {
         let bindings = fields.iter().map(|(_, field)| bind_field(&batch, field)).collect::<Result<_>>()?;
         Ok(Self {
-            trace_ids: arrays::ids(&batch, "trace_id")?.clone(),
-            span_ids: arrays::ids(&batch, "span_id")?.clone(),
-            parent_ids: arrays::ids(&batch, "parent_span_id")?.clone(),
-            starts: arrays::times(&batch, "start_time")?.clone(),
-            durations: arrays::int64s(&batch, "duration")?.clone(),
-            statuses: arrays::int8s(&batch, "status")?.clone(),
+            trace_ids: arrays::ids(&batch, "trace_id").ok().cloned(),
+            span_ids: arrays::ids(&batch, "span_id").ok().cloned(),
+            parent_ids: arrays::ids(&batch, "parent_span_id").ok().cloned(),
+            starts: arrays::times(&batch, "start_time").ok().cloned(),
+            durations: arrays::int64s(&batch, "duration").ok().cloned(),
+            statuses: arrays::int8s(&batch, "status").ok().cloned(),
             services: TextValues::of(&batch, "service"),
             names: TextValues::of(&batch, "name"),
             trace_states: TextValues::of(&batch, "trace_state"),
@@ -238,7 +266,7 @@ impl BoundSpans {
 
     /// Whether a span ended with an error.
     pub(super) fn is_error(&self, span: usize) -> bool {
-        self.statuses.value(self.row(span)) == StatusCode::Error as i8
+        self.statuses.as_ref().is_some_and(|codes| codes.value(self.row(span)) == StatusCode::Error as i8)
     }
 
     /// How many spans are shown.
@@ -251,23 +279,36 @@ impl BoundSpans {
     }
 
     fn parent_of(&self, row: usize) -> Option<SpanId> {
-        self.parent_ids.is_valid(row).then(|| SpanId(arrays::id_at(&self.parent_ids, row)))
+        let parents = self.parent_ids.as_ref()?;
+        parents.is_valid(row).then(|| SpanId(arrays::id_at(parents, row)))
+    }
+
+    fn duration_at(&self, row: usize) -> i64 {
+        self.durations.as_ref().map_or(0, |values| values.value(row))
+    }
+
+    fn span_id_at(&self, row: usize) -> SpanId {
+        SpanId(self.span_ids.as_ref().map_or([0; 8], |ids| arrays::id_at(ids, row)))
+    }
+
+    fn trace_id_at(&self, row: usize) -> TraceId {
+        TraceId(self.trace_ids.as_ref().map_or([0; 16], |ids| arrays::id_at(ids, row)))
     }
 
     fn read<'a>(&'a self, binding: &'a Binding, row: usize) -> FieldValue<'a> {
         match binding {
             Binding::Nothing => FieldValue::Nil,
-            Binding::Duration => FieldValue::Duration(self.durations.value(row)),
+            Binding::Duration => FieldValue::Duration(self.duration_at(row)),
             Binding::Name => FieldValue::Str(self.names.get(row)),
             Binding::Status(codes) => FieldValue::Status(StatusCode::from_number(i64::from(codes.value(row)))),
             Binding::StatusMessage(texts) => FieldValue::Str(texts.get(row)),
             Binding::Kind(codes) => FieldValue::Kind(SpanKind::from_number(i64::from(codes.value(row)))),
-            Binding::SpanId => FieldValue::SpanId(SpanId(arrays::id_at(&self.span_ids, row))),
+            Binding::SpanId => FieldValue::SpanId(self.span_id_at(row)),
             Binding::ParentId => match self.parent_of(row) {
                 Some(parent) => FieldValue::SpanId(parent),
                 None => FieldValue::Str(""),
             },
-            Binding::TraceId => FieldValue::TraceId(TraceId(arrays::id_at(&self.trace_ids, row))),
+            Binding::TraceId => FieldValue::TraceId(self.trace_id_at(row)),
             Binding::Service => FieldValue::Str(self.services.get(row)),
             Binding::Coded { codes, values } if codes.is_valid(row) => {
                 single_or_many(&values[codes.value(row) as usize])
@@ -313,15 +354,15 @@ impl SpanSource for BoundSpans {
     }
 
     fn start_nanos(&self, span: usize) -> i64 {
-        self.starts.value(self.row(span))
+        self.starts.as_ref().map_or(0, |starts| starts.value(self.row(span)))
     }
 
     fn span_id(&self, span: usize) -> SpanId {
-        SpanId(arrays::id_at(&self.span_ids, self.row(span)))
+        self.span_id_at(self.row(span))
     }
 
     fn trace_id(&self, span: usize) -> TraceId {
-        TraceId(arrays::id_at(&self.trace_ids, self.row(span)))
+        self.trace_id_at(self.row(span))
     }
 
     fn adjusted_count(&self, span: usize) -> f64 {
@@ -365,7 +406,7 @@ impl TraceSource for BoundSpans {
     }
 
     fn duration_nanos(&self, span: usize) -> i64 {
-        self.durations.value(self.row(span))
+        self.duration_at(self.row(span))
     }
 
     fn name(&self, span: usize) -> &str {

@@ -69,20 +69,21 @@ pub(crate) async fn gather(
     slice: Slice,
     fields: &FieldTable,
 ) -> Result<Option<GatheredTraces>> {
-    gather_columns(lake, segments, slice, fields, &columns_of(fields)).await
+    gather_with(lake, segments, slice, fields, &ReadOptions::columns(&columns_of(fields))).await
 }
 
 /// The same, with columns that the fields do not ask for.
-pub(super) async fn gather_columns(
+pub(super) async fn gather_with(
     lake: &Lake,
     segments: &[Arc<Segment>],
     slice: Slice,
     fields: &FieldTable,
-    columns: &[String],
+    columns: &ReadOptions,
 ) -> Result<Option<GatheredTraces>> {
     let mut batches = Vec::new();
     for segment in segments {
-        let options = ReadOptions::columns(columns)
+        let options = columns
+            .clone()
             .between_ids("trace_id", slice.least(), slice.greatest())
             .matching(&["trace_id"], move |batch| in_slice(batch, slice));
         let mut stream = lake.reader().stream(segment, options).await?;

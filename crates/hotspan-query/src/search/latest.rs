@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use futures::TryStreamExt;
 use hashbrown::{HashMap, HashSet};
-use hotspan_lake::{ReadOptions, Segment, Snapshot};
+use hotspan_lake::{Segment, Snapshot};
 use hotspan_model::{TenantId, TraceId};
 use hotspan_traceql::{SpanSource, TraceView};
 
@@ -74,7 +74,7 @@ impl LatestSpans {
         let Some(filter) = program.search().and_then(|search| search.span_filter()) else { return Ok(()) };
         let until = scene.query.until.min(self.candidates.matches_until);
         scene.inspected.bytes += segment.bytes();
-        let options = ReadOptions::columns(&scene.columns).within("start_time", scene.query.from, until);
+        let options = scene.scan_options(filter).within("start_time", scene.query.from, until);
         let mut stream = scene.engine.lake().reader().stream(segment, options).await?;
         let mut matches = Vec::new();
         while let Some(batch) = stream.try_next().await? {

@@ -74,7 +74,7 @@ impl LongestTraces {
         let program = Arc::clone(&scene.program);
         let Some(filter) = program.search().and_then(|search| search.span_filter()) else { return Ok(()) };
         scene.inspected.bytes += segment.bytes();
-        let options = ReadOptions::columns(&scene.columns).within("start_time", scene.query.from, scene.query.until);
+        let options = scene.scan_options(filter).within("start_time", scene.query.from, scene.query.until);
         let mut stream = scene.engine.lake().reader().stream(segment, options).await?;
         let mut matches = Vec::new();
         while let Some(batch) = stream.try_next().await? {

@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::TryStreamExt;
+use hotspan_lake::compaction::attributes::ATTRIBUTE_PREFIX;
 use hotspan_lake::{ReadOptions, Segment};
 use hotspan_model::TenantId;
 use hotspan_traceql::{MetricsError, MetricsLimits, MetricsState, Program, Series, TimeGrid, TraceView};
 
 use super::Inspected;
-use super::binding::{BoundSpans, columns_for};
-use super::gather::{Slice, gather_columns, slices};
+use super::binding::{BoundSpans, CORE_COLUMNS, scan_columns};
+use super::gather::{Slice, gather_with, slices};
 use super::run::{overlapping, reach_back, reach_on};
 use crate::Engine;
 use crate::error::{QueryError, Result};
@@ -37,6 +38,8 @@ pub struct MetricsRun {
     slices: Option<Vec<Slice>>,
     next: usize,
     state: Option<MetricsState>,
+    /// Whether spans are told apart: for exemplars, or to look at a share of them.
+    needs_ids: bool,
     inspected: Inspected,
 }
 
@@ -72,6 +75,7 @@ impl Engine {
             segments,
             slices,
             next: 0,
+            needs_ids: limits.exemplars > 0 || program.hints().sample.is_some(),
             state: Some(metrics.start(grid, limits)),
             inspected: Inspected { steps, ..Inspected::default() },
         })
@@ -134,8 +138,8 @@ impl MetricsRun {
 
     async fn fold_slice(&mut self, slice: Slice) -> Result<()> {
         let (Some(metrics), Some(state)) = (self.program.metrics(), &mut self.state) else { return Ok(()) };
-        let (fields, columns) = (self.program.fields(), columns_for(&self.program));
-        let gathered = gather_columns(self.engine.lake(), &self.segments, slice, fields, &columns).await?;
+        let (fields, options) = (self.program.fields(), options_for(&self.program, &CORE_COLUMNS));
+        let gathered = gather_with(self.engine.lake(), &self.segments, slice, fields, &options).await?;
         let Some(mut gathered) = gathered else { return Ok(()) };
         for rows in std::mem::take(&mut gathered.traces) {
             gathered.spans.show(rows);
@@ -151,8 +155,8 @@ impl MetricsRun {
     async fn fold_segment(&mut self, segment: &Arc<Segment>) -> Result<()> {
         let (Some(metrics), Some(state)) = (self.program.metrics(), &mut self.state) else { return Ok(()) };
         self.inspected.bytes += segment.bytes();
-        let columns = columns_for(&self.program);
-        let options = ReadOptions::columns(&columns).within("start_time", self.range.0, self.range.1);
+        let others: &[&str] = if self.needs_ids { &["start_time", "trace_id", "span_id"] } else { &["start_time"] };
+        let options = options_for(&self.program, others).within("start_time", self.range.0, self.range.1);
         let mut stream = self.engine.lake().reader().stream(segment, options).await?;
         while let Some(batch) = stream.try_next().await? {
             let spans = BoundSpans::bind(batch, self.program.fields())?;
@@ -163,6 +167,19 @@ impl MetricsRun {
         }
         Ok(())
     }
+}
+
+/// How to read what a program asks for, besides `others`.
+fn options_for(program: &Program, others: &[&str]) -> ReadOptions {
+    let mut others = others.to_vec();
+    if program.hints().extrapolate {
+        others.push("trace_state");
+    }
+    if program.reads_every_attribute() {
+        others.extend(["attributes", "attributes_json", "resource"]);
+        return ReadOptions::columns(&scan_columns(program.fields(), &others)).with_prefix(ATTRIBUTE_PREFIX);
+    }
+    ReadOptions::columns(&scan_columns(program.fields(), &others))
 }
 
 fn limit_of(error: MetricsError) -> QueryError {

@@ -9,6 +9,7 @@ mod longest;
 mod metrics;
 mod order;
 mod run;
+mod scan_filter;
 mod tags;
 mod whole;
 

@@ -6,14 +6,15 @@ use hotspan_lake::segment::id_index::IdKind;
 use hotspan_lake::table::HOUR;
 use hotspan_lake::{ReadOptions, Segment, Snapshot, Table};
 use hotspan_model::{TenantId, TraceId};
-use hotspan_traceql::Program;
+use hotspan_traceql::{Program, SpanFilter};
 
-use super::binding::{BoundSpans, columns_of};
+use super::binding::{BoundSpans, columns_of, scan_columns};
 use super::found::found;
 use super::gather::{group_by_trace, join};
 use super::latest::LatestSpans;
 use super::longest::LongestTraces;
 use super::order::Best;
+use super::scan_filter::ScanFilter;
 use super::whole::WholeTraces;
 use super::{FoundTrace, Rank, SearchOrder};
 use crate::Engine;
@@ -170,6 +171,15 @@ impl SearchRun {
 }
 
 impl Scene {
+    /// How to read spans to judge each alone: what the filter asks for, of the rows that it may let through.
+    pub(super) fn scan_options(&self, filter: &SpanFilter) -> ReadOptions {
+        let columns = scan_columns(self.program.fields(), &["trace_id", "start_time"]);
+        let cheap = ScanFilter::of(self.program.fields(), filter.condition());
+        let tested = cheap.columns();
+        let options = ReadOptions::columns(&columns);
+        if tested.is_empty() { options } else { options.matching(&tested, move |batch| cheap.matches(batch)) }
+    }
+
     /// Evaluates a whole trace and keeps it if it matches and is among the first.
     pub(super) async fn judge(&mut self, trace_id: TraceId, near: i64) -> Result<()> {
         let (from, until) = (near.saturating_sub(LOOKUP_REACH), near.saturating_add(LOOKUP_REACH));

@@ -17,6 +17,7 @@ mod span_metrics;
 mod status;
 mod tempo;
 mod trace_summary;
+mod trace_window;
 
 use std::sync::Arc;
 
@@ -58,6 +59,7 @@ pub(crate) fn everything(app: Arc<App>) -> Router {
             "/api/v1/profiling/policy",
             get(policy::get).put(policy::put).patch(policy::patch).delete(policy::delete),
         )
+        .route("/api/v1/trace/{id}/spans", get(trace_window::trace_window))
         .fallback(get(page::serve))
         .layer(from_fn_with_state(Arc::clone(&app), count_queries))
         .with_state(app)

@@ -208,3 +208,33 @@ fn count(
         None => counts.has_more = true,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::memory::{MemorySpan, MemoryTrace};
+    use crate::value::Value;
+    use crate::{MetricsLimits, Program, TimeGrid};
+
+    /// Scenario: more attributes than there is room for, with and without a small limit on points.
+    /// Guarantee: what is kept is counted, and what is left out is said.
+    #[test]
+    fn what_is_left_out_is_said() {
+        let attributes = (0..2500).map(|number| (format!("key-{number}"), Value::Int(number))).collect();
+        let span = MemorySpan { attributes, start_nanos: 5, ..MemorySpan::default() };
+        let trace = MemoryTrace { spans: vec![span], ..MemoryTrace::default() };
+        let program = Program::new("{ } | compare({ status = error })").unwrap();
+        let metrics = program.metrics().unwrap();
+        let run = |limits: MetricsLimits| {
+            let mut state = metrics.start(TimeGrid::instant(0, 10).unwrap(), limits);
+            let source = trace.bind(program.fields());
+            metrics.observe_trace(&mut state, &program.view(&source)).unwrap();
+            (state.notes(), metrics.finish(state).len())
+        };
+        let (notes, series) = run(MetricsLimits::default());
+        assert!(notes[0].contains("2000 attributes"), "{notes:?}");
+        assert!(series >= 4000, "{series}");
+        let (notes, series) = run(MetricsLimits { max_points: 10, ..MetricsLimits::default() });
+        assert!(notes[0].contains("max points") && series <= 10, "{notes:?} {series}");
+        assert!(program.reads_every_attribute());
+    }
+}

@@ -113,6 +113,10 @@ impl Metrics {
         })
     }
 
+    pub(crate) fn compares(&self) -> bool {
+        self.leaves.iter().any(|leaf| matches!(leaf.function, Function::Compare { .. }))
+    }
+
     /// An empty state to fold spans into.
     pub fn start(&self, grid: TimeGrid, limits: MetricsLimits) -> MetricsState {
         MetricsState::new(self, grid, limits)

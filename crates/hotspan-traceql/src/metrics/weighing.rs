@@ -73,7 +73,35 @@ pub fn adjusted_count(trace_state: &str) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use hotspan_model::SpanId;
+
     use super::adjusted_count;
+    use crate::memory::{MemorySpan, MemoryTrace};
+    use crate::{MetricsLimits, Program, TimeGrid};
+
+    fn count(hint: &str) -> f64 {
+        let span =
+            |number: u64| MemorySpan { id: SpanId(number.to_be_bytes()), start_nanos: 5, ..MemorySpan::default() };
+        let trace = MemoryTrace { spans: (1..=8000).map(span).collect(), ..MemoryTrace::default() };
+        let program = Program::new(&format!("{{ }} | count_over_time() {hint}")).unwrap();
+        let metrics = program.metrics().unwrap();
+        let mut state = metrics.start(TimeGrid::instant(0, 10).unwrap(), MetricsLimits::default());
+        let source = trace.bind(program.fields());
+        metrics.observe_trace(&mut state, &program.view(&source)).unwrap();
+        metrics.finish(state).first().map_or(0.0, |series| series.points[0].value)
+    }
+
+    /// Scenario: a quarter of the spans, all of them, and whole traces. Guarantee: the count is about that of all spans,
+    /// exactly where all are looked at, and a trace is taken or left whole.
+    #[test]
+    fn shares_are_scaled_up() {
+        assert_eq!(count(""), 8000.0);
+        assert_eq!(count("with(sample=true)"), 8000.0);
+        let quarter = count("with(span_sample=0.25)");
+        assert!(quarter != 8000.0 && (quarter / 8000.0 - 1.0).abs() < 0.08, "{quarter}");
+        let half = count("with(trace_sample=0.5)");
+        assert!(half == 0.0 || half == 16000.0, "{half}");
+    }
 
     /// Scenario: trace states with and without a threshold. Guarantee: the count is one over the share that was kept.
     #[test]

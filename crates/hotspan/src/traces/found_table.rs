@@ -1,0 +1,89 @@
+//! Traces that a search found, as a table: one line each, the spans that matched behind it.
+
+use hotspan_server::time_as_text;
+use serde_json::Value;
+
+use crate::table::{Align, Table, duration_text};
+
+/// The lines of the table, and what there is to say about it.
+pub(super) fn render(answer: &Value, limit: usize) -> String {
+    let traces = answer["traces"].as_array().map_or(&[][..], Vec::as_slice);
+    if traces.is_empty() {
+        let inspected = answer["metrics"]["inspectedSpans"].as_str().unwrap_or("0");
+        return format!("no trace matches ({inspected} spans were looked at)\n");
+    }
+    let mut table = Table::new(&[
+        ("started", Align::Left),
+        ("duration", Align::Right),
+        ("spans", Align::Right),
+        ("root", Align::Left),
+        ("matched", Align::Left),
+        ("trace", Align::Left),
+    ]);
+    traces.iter().for_each(|trace| table.row(row(trace)));
+    let mut text = table.draw();
+    if traces.len() >= limit {
+        text.push_str(&format!("these are the first {limit}; --limit shows more\n"));
+    }
+    text
+}
+
+fn row(trace: &Value) -> [String; 6] {
+    let number = |value: &Value| value.as_str().and_then(|text| text.parse::<i64>().ok()).unwrap_or(0);
+    let services = trace["serviceStats"].as_object();
+    let count = |key: &str| -> u64 {
+        services.map_or(0, |services| services.values().filter_map(|stats| stats[key].as_u64()).sum())
+    };
+    let (spans, errors) = (count("spanCount"), count("errorCount"));
+    let text = |key: &str| trace[key].as_str().unwrap_or_default();
+    let duration = trace["durationMs"].as_i64().unwrap_or(0).saturating_mul(1_000_000);
+    [
+        time_as_text(number(&trace["startTimeUnixNano"])),
+        if duration > 0 { duration_text(duration) } else { "< 1 ms".to_owned() },
+        if errors > 0 { format!("{spans} ({errors} failed)") } else { spans.to_string() },
+        format!("{} {}", text("rootServiceName"), text("rootTraceName")).trim().to_owned(),
+        matched(&trace["spanSets"]),
+        text("traceID").to_owned(),
+    ]
+}
+
+/// How many spans matched, and the longest of those that were sent.
+fn matched(sets: &Value) -> String {
+    let sets = sets.as_array().map_or(&[][..], Vec::as_slice);
+    let count: u64 = sets.iter().filter_map(|set| set["matched"].as_u64()).sum();
+    let spans = sets.iter().flat_map(|set| set["spans"].as_array().into_iter().flatten());
+    let nanos = |span: &Value| span["durationNanos"].as_str().and_then(|text| text.parse::<i64>().ok()).unwrap_or(0);
+    match spans.max_by_key(|span| nanos(span)) {
+        Some(longest) => {
+            let name = longest["name"].as_str().unwrap_or_default();
+            let length = duration_text(nanos(longest));
+            if count > 1 { format!("{count}, longest {name} {length}") } else { format!("{name} {length}") }
+        }
+        None => count.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// Scenario: two traces, one with a failed span, and none. Guarantee: columns line up, ids can be copied.
+    #[test]
+    fn a_line_for_each_trace() {
+        let spans = json!([{ "name": "pay", "durationNanos": "900000000" }, { "name": "cart", "durationNanos": "5" }]);
+        let trace = |id: &str, errors: u64| {
+            json!({
+                "traceID": id, "rootServiceName": "shop", "rootTraceName": "GET /", "durationMs": 1520,
+                "startTimeUnixNano": "1700000000000000000", "serviceStats": { "shop": { "spanCount": 7, "errorCount": errors } },
+                "spanSets": [{ "matched": 2, "spans": spans }],
+            })
+        };
+        let text = render(&json!({ "traces": [trace("aa", 1), trace("bb", 0)] }), 20);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 3);
+        assert!(lines[0].starts_with("started") && lines[1].ends_with("2, longest pay 900ms  aa"), "{text}");
+        assert!(lines[1].contains("1.52s  7 (1 failed)  shop GET /"), "{text}");
+        assert!(render(&json!({ "traces": [] }), 20).contains("no trace matches"));
+    }
+}
