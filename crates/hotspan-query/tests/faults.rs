@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use faulty_store::{FaultyStore, Faults};
+use faulty_store::{Faults, FaultyStore};
 use hotspan_lake::compaction::{CompactionOptions, Compactor};
 use hotspan_lake::rows::Rows;
 use hotspan_lake::{Ingest, IngestOptions, Lake};

@@ -37,7 +37,18 @@ impl Server {
 
     /// Starts a server on free ports with further arguments.
     pub(crate) fn start_with(store: &Path, arguments: &[&str]) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_hotspan"))
+        Self::start_command(Command::new(env!("CARGO_BIN_EXE_hotspan")), store, arguments)
+    }
+
+    /// Starts a server through another program, which must become it.
+    pub(crate) fn start_inside(program: &str, program_arguments: &[&str], store: &Path, arguments: &[&str]) -> Self {
+        let mut command = Command::new(program);
+        command.args(program_arguments).arg(env!("CARGO_BIN_EXE_hotspan"));
+        Self::start_command(command, store, arguments)
+    }
+
+    fn start_command(mut command: Command, store: &Path, arguments: &[&str]) -> Self {
+        let mut child = command
             .args(["serve", "--store"])
             .arg(store)
             .args(["--http", "127.0.0.1:0", "--otlp-grpc", "127.0.0.1:0"])
@@ -98,6 +109,10 @@ impl Server {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
         line.trim().trim_end_matches(" kB").parse::<f64>().unwrap() / 1e3
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
     }
 
     /// Ends the process at once, as a crash would.
