@@ -16,6 +16,7 @@ pub mod flame;
 pub mod function_spans;
 mod groups;
 pub mod heatmap;
+mod id_search;
 pub mod individuals;
 mod linked;
 mod measure;

@@ -14,6 +14,7 @@ use hotspan_lake::{Lake, ReadOptions, Snapshot, Table, arrays};
 use hotspan_model::{Frame, FrameKind, TenantId};
 
 use crate::error::Result;
+use crate::id_search::find;
 
 /// A place in the tree of functions. 0 is the root.
 pub(crate) type Place = u32;
@@ -184,7 +185,7 @@ impl SymbolIndex {
 
     fn node(&self, id: u64) -> Option<(u64, u64)> {
         self.nodes.iter().find_map(|block| {
-            let at = block.ids.binary_search(&id).ok()?;
+            let at = find(&block.ids, id)?;
             Some((block.parents[at], block.frames[at]))
         })
     }
@@ -194,7 +195,7 @@ impl SymbolIndex {
         if let Some(frame) = self.tree.frame_index.get(&id) {
             return *frame;
         }
-        let found = self.frames.iter().find_map(|block| Some((block, block.ids.binary_search(&id).ok()?)));
+        let found = self.frames.iter().find_map(|block| Some((block, find(&block.ids, id)?)));
         let frame = match found {
             Some((block, at)) => block.frame_at(block.rows[at] as usize),
             None => Frame::named("[unknown]"),
