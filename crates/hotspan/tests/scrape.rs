@@ -13,15 +13,6 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use support::Server;
 
-fn start(config: &str) -> (tempfile::TempDir, Server) {
-    let store = tempfile::tempdir().unwrap();
-    let file = store.path().join("hotspan.toml");
-    std::fs::write(&file, config).unwrap();
-    let server = Server::start_with(store.path(), &["--config", file.to_str().unwrap()]);
-    server.wait_ready();
-    (store, server)
-}
-
 /// Asks for the targets until they are as they should be.
 fn targets_when(server: &Server, what: &str, ready: impl Fn(&[Value]) -> bool) -> Vec<Value> {
     let deadline = Instant::now() + Duration::from_secs(60);
@@ -85,7 +76,7 @@ fn a_go_service_is_scraped() {
     );
     // What the service has allocated before anybody looked must not count.
     std::thread::sleep(Duration::from_secs(2));
-    let (_store, server) = start(&config);
+    let (_store, server) = Server::configured(&config);
     let twice =
         |targets: &[Value]| targets.len() == 7 && targets.iter().all(|target| target["scrapes"].as_u64().unwrap() >= 3);
     let targets = targets_when(&server, "every profile was scraped three times", twice);
@@ -158,7 +149,7 @@ fn targets_that_misbehave_are_named() {
          profiles = ['goroutine']\ninterval = '1s'\njitter = '0s'\ntimeout = '200ms'\n",
         silent.local_addr().unwrap()
     );
-    let (_store, server) = start(&config);
+    let (_store, server) = Server::configured(&config);
     let all =
         |targets: &[Value]| targets.len() == 8 && targets.iter().all(|target| target["scrapes"].as_u64().unwrap() >= 1);
     let targets = targets_when(&server, "every target was asked", all);
@@ -180,7 +171,8 @@ fn targets_that_misbehave_are_named() {
     assert!(!types.contains("memory:alloc_space"), "the first scrape of what counts since the start says nothing yet");
 }
 
-/// Scenario: a configuration whose scrape is wrong. Guarantee: the server does not start, and says where and why.
+/// Scenario: a configuration whose scrape is wrong, and one that is right.
+/// Guarantee: what is wrong is named with its place; what is right is shown with every key.
 #[test]
 fn a_wrong_scrape_is_refused() {
     let folder = tempfile::tempdir().unwrap();
@@ -192,4 +184,12 @@ fn a_wrong_scrape_is_refused() {
         !output.status.success() && text.contains("hotspan.toml:4:12: scrape.profiles: [\"memory\"] is not"),
         "{text}"
     );
+    std::fs::write(&file, "[[scrape]]\nservice = 'a'\ntargets = ['b:1']\n").unwrap();
+    let show = |more: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_hotspan"));
+        let shown = command.args(["config", "show", "--config"]).arg(&file).args(more).output().unwrap();
+        String::from_utf8(shown.stdout).unwrap()
+    };
+    assert!(show(&[]).contains("[[scrape]]\nservice = \"a\"\ntargets = [\"b:1\"]"), "{}", show(&[]));
+    assert!(show(&["--json"]).contains("\"scrape[0].interval\""));
 }

@@ -1,6 +1,6 @@
 //! What is in force, as TOML that can be saved as a file, or as JSON.
 
-use hotspan_server::config::{Entry, Kind};
+use hotspan_server::config::{Entry, Kind, SCRAPE_KEYS};
 use serde_json::json;
 
 use super::{Loaded, scrape};
@@ -32,5 +32,11 @@ pub(super) fn as_json(loaded: &Loaded) -> String {
         let secret = entry.key.secret;
         json!({ "key": entry.key.name, "value": entry.value, "secret": secret, "origin": entry.origin.to_string() })
     });
-    format!("{:#}\n", serde_json::Value::Array(entries.collect()))
+    let jobs = loaded.config.settings.scrape.iter().enumerate().flat_map(|(number, job)| {
+        SCRAPE_KEYS.iter().map(move |key| {
+            let name = format!("scrape[{number}].{}", key.name);
+            json!({ "key": name, "value": key.value(job).toml(), "secret": false, "origin": "file" })
+        })
+    });
+    format!("{:#}\n", serde_json::Value::Array(entries.chain(jobs).collect()))
 }

@@ -71,6 +71,16 @@ impl Server {
         Self { child, http, addresses }
     }
 
+    /// A ready server with this configuration, on a store that is gone with the folder.
+    pub(crate) fn configured(config: &str) -> (tempfile::TempDir, Self) {
+        let store = tempfile::tempdir().unwrap();
+        let file = store.path().join("hotspan.toml");
+        std::fs::write(&file, config).unwrap();
+        let server = Self::start_with(store.path(), &["--config", file.to_str().unwrap()]);
+        server.wait_ready();
+        (store, server)
+    }
+
     /// Waits until the store is open.
     pub(crate) fn wait_ready(&self) {
         let deadline = Instant::now() + Duration::from_secs(20);

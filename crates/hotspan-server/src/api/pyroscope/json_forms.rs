@@ -1,9 +1,42 @@
 //! How protobuf JSON writes what plain JSON can't hold: 64-bit numbers as text, enums by name, bytes in base64.
 
 use prost::Message;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
 
 use super::pprof_message::PprofProfile;
+
+/// Reads a message. Names may be in camel case, as protobuf JSON writes them, or as the schema has them.
+pub(crate) fn message_from_json<Q: DeserializeOwned>(bytes: &[u8]) -> Result<Q, serde_json::Error> {
+    let mut value: Value = serde_json::from_slice(bytes)?;
+    camel_names(&mut value);
+    Q::deserialize(value)
+}
+
+fn camel_names(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            for (name, mut value) in std::mem::take(fields) {
+                camel_names(&mut value);
+                fields.insert(if name.contains('_') { camel(&name) } else { name }, value);
+            }
+        }
+        Value::Array(values) => values.iter_mut().for_each(camel_names),
+        _ => {}
+    }
+}
+
+fn camel(name: &str) -> String {
+    let mut parts = name.split('_');
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |mut camel, part| {
+        let mut letters = part.chars();
+        camel.extend(letters.next().map(|letter| letter.to_ascii_uppercase()));
+        camel.extend(letters);
+        camel
+    })
+}
 
 /// A number that may be written as text.
 #[derive(Deserialize)]
@@ -27,60 +60,60 @@ impl NumberOrText {
 }
 
 /// `int64`.
-pub(super) mod int64_text {
+pub(crate) mod int64_text {
     use super::{Deserialize, Deserializer, NumberOrText, Serializer};
 
-    pub(in super::super) fn serialize<S: Serializer>(value: &i64, out: S) -> Result<S::Ok, S::Error> {
+    pub(crate) fn serialize<S: Serializer>(value: &i64, out: S) -> Result<S::Ok, S::Error> {
         out.collect_str(value)
     }
 
-    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<i64, D::Error> {
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<i64, D::Error> {
         Option::<NumberOrText>::deserialize(from)?.map_or(Ok(0), NumberOrText::number)
     }
 }
 
 /// `uint64` of answers.
-pub(super) mod uint64_text {
+pub(crate) mod uint64_text {
     use super::Serializer;
 
-    pub(in super::super) fn serialize<S: Serializer>(value: &u64, out: S) -> Result<S::Ok, S::Error> {
+    pub(crate) fn serialize<S: Serializer>(value: &u64, out: S) -> Result<S::Ok, S::Error> {
         out.collect_str(value)
     }
 }
 
 /// `optional int64`.
-pub(super) mod maybe_int64 {
+pub(crate) mod maybe_int64 {
     use super::{Deserialize, Deserializer, NumberOrText, Serializer};
 
-    pub(in super::super) fn serialize<S: Serializer>(value: &Option<i64>, out: S) -> Result<S::Ok, S::Error> {
+    pub(crate) fn serialize<S: Serializer>(value: &Option<i64>, out: S) -> Result<S::Ok, S::Error> {
         match value {
             Some(value) => out.collect_str(value),
             None => out.serialize_none(),
         }
     }
 
-    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<i64>, D::Error> {
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<i64>, D::Error> {
         Option::<NumberOrText>::deserialize(from)?.map(NumberOrText::number).transpose()
     }
 }
 
 /// `bytes` of answers.
-pub(super) mod base64_text {
+pub(crate) mod base64_text {
     use super::Serializer;
     use base64::Engine as _;
 
-    pub(in super::super) fn serialize<S: Serializer>(bytes: &[u8], out: S) -> Result<S::Ok, S::Error> {
+    pub(crate) fn serialize<S: Serializer>(bytes: &[u8], out: S) -> Result<S::Ok, S::Error> {
         out.serialize_str(&base64::engine::general_purpose::STANDARD.encode(bytes))
     }
 }
 
 /// `repeated int64`.
-pub(super) fn int64_texts<S: Serializer>(values: &[i64], out: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn int64_texts<S: Serializer>(values: &[i64], out: S) -> Result<S::Ok, S::Error> {
     out.collect_seq(values.iter().map(ToString::to_string))
 }
 
 /// A pprof profile as the JSON of its message.
-pub(super) fn pprof_json<S: Serializer>(bytes: &[u8], out: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn pprof_json<S: Serializer>(bytes: &[u8], out: S) -> Result<S::Ok, S::Error> {
     PprofProfile::decode(bytes).map_err(serde::ser::Error::custom)?.serialize(out)
 }
 
@@ -122,11 +155,11 @@ impl NumberOrName {
 }
 
 /// An enum by name or number.
-pub(super) fn enum_number<'de, D: Deserializer<'de>>(from: D) -> Result<i32, D::Error> {
+pub(crate) fn enum_number<'de, D: Deserializer<'de>>(from: D) -> Result<i32, D::Error> {
     Option::<NumberOrName>::deserialize(from)?.map_or(Ok(0), NumberOrName::number)
 }
 
 /// An optional enum by name or number.
-pub(super) fn maybe_enum<'de, D: Deserializer<'de>>(from: D) -> Result<Option<i32>, D::Error> {
+pub(crate) fn maybe_enum<'de, D: Deserializer<'de>>(from: D) -> Result<Option<i32>, D::Error> {
     Option::<NumberOrName>::deserialize(from)?.map(NumberOrName::number).transpose()
 }

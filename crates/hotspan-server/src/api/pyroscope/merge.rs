@@ -165,7 +165,7 @@ pub(super) fn call_site(selector: Option<&StackTraceSelector>) -> Vec<String> {
 }
 
 fn leaf_trim(selector: Option<&StackTraceSelector>) -> LeafTrim {
-    match selector.and_then(|selector| selector.go_pgo) {
+    match selector.and_then(|selector| selector.go_pgo.as_ref()) {
         Some(pgo) => LeafTrim { keep_frames: pgo.keep_locations as usize, ignore_leaf_line: pgo.aggregate_callees },
         None => LeafTrim::default(),
     }

@@ -10,6 +10,7 @@ use prost::Message;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::json_forms::message_from_json;
 use crate::api::ApiError;
 use crate::app::{App, Core};
 use crate::receive::{Refusal, tenant_of};
@@ -78,7 +79,7 @@ where
         Codec::Protobuf => Q::decode(bytes).map_err(|error| broken(error.to_string()))?,
         // Curious people send no body at all.
         Codec::Json if bytes.is_empty() => Q::default(),
-        Codec::Json => serde_json::from_slice(&bytes).map_err(|error| broken(error.to_string()))?,
+        Codec::Json => message_from_json(&bytes).map_err(|error| broken(error.to_string()))?,
     };
     let asked = Asked { app, core, tenant, headers: call.headers.clone(), message };
     let answer = method(asked).await?;

@@ -1,134 +1,37 @@
-//! What there is: profile types, labels and series.
+//! What there is: profile types, labels and series. Times are milliseconds since 1970.
 
-use prost::Message;
-use serde::{Deserialize, Serialize};
+use super::schema::messages;
 
-use super::super::json_forms::int64_text;
+messages! {
+    ProfileTypesRequest { 1 start: int64, 2 end: int64 }
 
-/// Start and end, both in milliseconds since 1970.
-#[derive(Clone, PartialEq, Message, Serialize, Deserialize)]
-#[serde(default)]
-pub(crate) struct ProfileTypesRequest {
-    #[prost(int64, tag = "1")]
-    #[serde(with = "int64_text")]
-    pub(crate) start: i64,
-    #[prost(int64, tag = "2")]
-    #[serde(with = "int64_text")]
-    pub(crate) end: i64,
-}
+    ProfileTypesResponse { 1 profile_types: many ProfileTypeMessage }
 
-#[derive(Clone, PartialEq, Message, Serialize, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub(crate) struct ProfileTypesResponse {
-    #[prost(message, repeated, tag = "1")]
-    pub(crate) profile_types: Vec<ProfileTypeMessage>,
-}
+    ProfileTypeMessage {
+        1 id: profile_id,
+        2 name: text,
+        4 sample_type: text,
+        5 sample_unit: text,
+        6 period_type: text,
+        7 period_unit: text,
+    }
 
-#[derive(Clone, PartialEq, Message, Serialize, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub(crate) struct ProfileTypeMessage {
-    #[prost(string, tag = "1")]
-    #[serde(rename = "ID")]
-    pub(crate) id: String,
-    #[prost(string, tag = "2")]
-    pub(crate) name: String,
-    #[prost(string, tag = "4")]
-    pub(crate) sample_type: String,
-    #[prost(string, tag = "5")]
-    pub(crate) sample_unit: String,
-    #[prost(string, tag = "6")]
-    pub(crate) period_type: String,
-    #[prost(string, tag = "7")]
-    pub(crate) period_unit: String,
-}
+    LabelValuesRequest { 1 name: text, 2 matchers: texts, 3 start: int64, 4 end: int64 }
 
-#[derive(Clone, PartialEq, Message, Serialize, Deserialize)]
-#[serde(default)]
-pub(crate) struct LabelValuesRequest {
-    #[prost(string, tag = "1")]
-    pub(crate) name: String,
-    #[prost(string, repeated, tag = "2")]
-    pub(crate) matchers: Vec<String>,
-    #[prost(int64, tag = "3")]
-    #[serde(with = "int64_text")]
-    pub(crate) start: i64,
-    #[prost(int64, tag = "4")]
-    #[serde(with = "int64_text")]
-    pub(crate) end: i64,
-}
+    LabelNamesRequest { 1 matchers: texts, 2 start: int64, 3 end: int64 }
 
-#[derive(Clone, PartialEq, Message, Serialize, Deserialize)]
-#[serde(default)]
-pub(crate) struct LabelNamesRequest {
-    #[prost(string, repeated, tag = "1")]
-    pub(crate) matchers: Vec<String>,
-    #[prost(int64, tag = "2")]
-    #[serde(with = "int64_text")]
-    pub(crate) start: i64,
-    #[prost(int64, tag = "3")]
-    #[serde(with = "int64_text")]
-    pub(crate) end: i64,
-}
+    /// Names of labels, or values of one.
+    NamesResponse { 1 names: texts }
 
-/// Names of labels, or values of one.
-#[derive(Clone, PartialEq, Message, Serialize, Deserialize)]
-#[serde(default)]
-pub(crate) struct NamesResponse {
-    #[prost(string, repeated, tag = "1")]
-    pub(crate) names: Vec<String>,
-}
+    SeriesRequest { 1 matchers: texts, 2 label_names: texts, 3 start: int64, 4 end: int64 }
 
-#[derive(Clone, PartialEq, Message, Serialize, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub(crate) struct SeriesRequest {
-    #[prost(string, repeated, tag = "1")]
-    pub(crate) matchers: Vec<String>,
-    #[prost(string, repeated, tag = "2")]
-    #[serde(alias = "label_names")]
-    pub(crate) label_names: Vec<String>,
-    #[prost(int64, tag = "3")]
-    #[serde(with = "int64_text")]
-    pub(crate) start: i64,
-    #[prost(int64, tag = "4")]
-    #[serde(with = "int64_text")]
-    pub(crate) end: i64,
-}
+    SeriesResponse { 2 labels_set: many LabelsMessage }
 
-#[derive(Clone, PartialEq, Message, Serialize, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub(crate) struct SeriesResponse {
-    #[prost(message, repeated, tag = "2")]
-    pub(crate) labels_set: Vec<LabelsMessage>,
-}
+    LabelsMessage { 1 labels: many LabelPair }
 
-#[derive(Clone, PartialEq, Message, Serialize, Deserialize)]
-#[serde(default)]
-pub(crate) struct LabelsMessage {
-    #[prost(message, repeated, tag = "1")]
-    pub(crate) labels: Vec<LabelPair>,
-}
+    LabelPair { 1 name: text, 2 value: text }
 
-#[derive(Clone, PartialEq, Message, Serialize, Deserialize)]
-#[serde(default)]
-pub(crate) struct LabelPair {
-    #[prost(string, tag = "1")]
-    pub(crate) name: String,
-    #[prost(string, tag = "2")]
-    pub(crate) value: String,
-}
+    EmptyMessage {}
 
-#[derive(Clone, Copy, PartialEq, Message, Serialize, Deserialize)]
-pub(crate) struct EmptyMessage {}
-
-#[derive(Clone, Copy, PartialEq, Message, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct ProfileStatsResponse {
-    #[prost(bool, tag = "1")]
-    pub(crate) data_ingested: bool,
-    #[prost(int64, tag = "2")]
-    #[serde(with = "int64_text")]
-    pub(crate) oldest_profile_time: i64,
-    #[prost(int64, tag = "3")]
-    #[serde(with = "int64_text")]
-    pub(crate) newest_profile_time: i64,
+    ProfileStatsResponse { 1 data_ingested: flag, 2 oldest_profile_time: int64, 3 newest_profile_time: int64 }
 }

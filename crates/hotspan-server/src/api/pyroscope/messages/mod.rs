@@ -5,6 +5,7 @@
 
 mod analysis;
 mod labels;
+mod schema;
 mod series;
 mod settings;
 mod stacktraces;

@@ -1,150 +1,54 @@
-//! Values over time, heatmaps, and the exemplars of both.
+//! Values over time, heatmaps, and the exemplars of both. Times are milliseconds since 1970.
 
-use prost::Message;
-use serde::{Deserialize, Serialize};
-
-use super::super::json_forms::{enum_number, int64_text, maybe_int64};
 use super::labels::LabelPair;
+use super::schema::messages;
 use super::stacktraces::StackTraceSelector;
 
-#[derive(Clone, PartialEq, Message, Serialize, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub(crate) struct SelectSeriesRequest {
-    #[prost(string, tag = "1")]
-    #[serde(rename = "profileTypeID", alias = "profile_typeID", alias = "profileTypeId")]
-    pub(crate) profile_type_id: String,
-    #[prost(string, tag = "2")]
-    #[serde(alias = "label_selector")]
-    pub(crate) label_selector: String,
-    #[prost(int64, tag = "3")]
-    #[serde(with = "int64_text")]
-    pub(crate) start: i64,
-    #[prost(int64, tag = "4")]
-    #[serde(with = "int64_text")]
-    pub(crate) end: i64,
-    #[prost(string, repeated, tag = "5")]
-    #[serde(alias = "group_by")]
-    pub(crate) group_by: Vec<String>,
-    #[prost(double, tag = "6")]
-    pub(crate) step: f64,
-    #[prost(int32, optional, tag = "7")]
-    #[serde(deserialize_with = "super::super::json_forms::maybe_enum")]
-    pub(crate) aggregation: Option<i32>,
-    #[prost(message, optional, tag = "8")]
-    #[serde(alias = "stack_trace_selector")]
-    pub(crate) stack_trace_selector: Option<StackTraceSelector>,
-    #[prost(int64, optional, tag = "9")]
-    #[serde(with = "maybe_int64")]
-    pub(crate) limit: Option<i64>,
-    #[prost(int32, tag = "10")]
-    #[serde(alias = "exemplar_type", deserialize_with = "enum_number")]
-    pub(crate) exemplar_type: i32,
-}
+messages! {
+    SelectSeriesRequest {
+        1 profile_type_id: type_id,
+        2 label_selector: text,
+        3 start: int64,
+        4 end: int64,
+        5 group_by: texts,
+        6 step: double,
+        7 aggregation: maybe_choice,
+        8 stack_trace_selector: one StackTraceSelector,
+        9 limit: maybe_int64,
+        10 exemplar_type: choice,
+    }
 
-#[derive(Clone, PartialEq, Message, Serialize)]
-pub(crate) struct SelectSeriesResponse {
-    #[prost(message, repeated, tag = "1")]
-    pub(crate) series: Vec<SeriesMessage>,
-}
+    SelectSeriesResponse { 1 series: many SeriesMessage }
 
-#[derive(Clone, PartialEq, Message, Serialize)]
-pub(crate) struct SeriesMessage {
-    #[prost(message, repeated, tag = "1")]
-    pub(crate) labels: Vec<LabelPair>,
-    #[prost(message, repeated, tag = "2")]
-    pub(crate) points: Vec<PointMessage>,
-}
+    SeriesMessage { 1 labels: many LabelPair, 2 points: many PointMessage }
 
-#[derive(Clone, PartialEq, Message, Serialize)]
-pub(crate) struct PointMessage {
-    #[prost(double, tag = "1")]
-    pub(crate) value: f64,
-    #[prost(int64, tag = "2")]
-    #[serde(with = "int64_text")]
-    pub(crate) timestamp: i64,
-    #[prost(message, repeated, tag = "4")]
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) exemplars: Vec<ExemplarMessage>,
-}
+    PointMessage { 1 value: double, 2 timestamp: int64, 4 exemplars: any ExemplarMessage }
 
-/// A profile or span that contributed to a value.
-#[derive(Clone, PartialEq, Message, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct ExemplarMessage {
-    #[prost(int64, tag = "1")]
-    #[serde(with = "int64_text")]
-    pub(crate) timestamp: i64,
-    #[prost(string, tag = "2")]
-    pub(crate) profile_id: String,
-    #[prost(string, tag = "3")]
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub(crate) span_id: String,
-    #[prost(int64, tag = "4")]
-    #[serde(with = "int64_text")]
-    pub(crate) value: i64,
-    #[prost(message, repeated, tag = "5")]
-    pub(crate) labels: Vec<LabelPair>,
-    #[prost(string, tag = "6")]
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub(crate) trace_id: String,
-}
+    /// A profile or span that contributed to a value.
+    ExemplarMessage {
+        1 timestamp: int64,
+        2 profile_id: text,
+        3 span_id: maybe_text,
+        4 value: int64,
+        5 labels: many LabelPair,
+        6 trace_id: maybe_text,
+    }
 
-#[derive(Clone, PartialEq, Message, Serialize, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub(crate) struct HeatmapRequest {
-    #[prost(string, tag = "1")]
-    #[serde(rename = "profileTypeID", alias = "profile_typeID", alias = "profileTypeId")]
-    pub(crate) profile_type_id: String,
-    #[prost(string, tag = "2")]
-    #[serde(alias = "label_selector")]
-    pub(crate) label_selector: String,
-    #[prost(int64, tag = "3")]
-    #[serde(with = "int64_text")]
-    pub(crate) start: i64,
-    #[prost(int64, tag = "4")]
-    #[serde(with = "int64_text")]
-    pub(crate) end: i64,
-    #[prost(double, tag = "5")]
-    pub(crate) step: f64,
-    #[prost(string, repeated, tag = "6")]
-    #[serde(alias = "group_by")]
-    pub(crate) group_by: Vec<String>,
-    #[prost(int32, tag = "7")]
-    #[serde(alias = "query_type", deserialize_with = "enum_number")]
-    pub(crate) query_type: i32,
-    #[prost(int32, tag = "8")]
-    #[serde(alias = "exemplar_type", deserialize_with = "enum_number")]
-    pub(crate) exemplar_type: i32,
-    #[prost(int64, optional, tag = "9")]
-    #[serde(with = "maybe_int64")]
-    pub(crate) limit: Option<i64>,
-}
+    HeatmapRequest {
+        1 profile_type_id: type_id,
+        2 label_selector: text,
+        3 start: int64,
+        4 end: int64,
+        5 step: double,
+        6 group_by: texts,
+        7 query_type: choice,
+        8 exemplar_type: choice,
+        9 limit: maybe_int64,
+    }
 
-#[derive(Clone, PartialEq, Message, Serialize)]
-pub(crate) struct HeatmapResponse {
-    #[prost(message, repeated, tag = "1")]
-    pub(crate) series: Vec<HeatmapSeries>,
-}
+    HeatmapResponse { 1 series: many HeatmapSeries }
 
-#[derive(Clone, PartialEq, Message, Serialize)]
-pub(crate) struct HeatmapSeries {
-    #[prost(message, repeated, tag = "1")]
-    pub(crate) labels: Vec<LabelPair>,
-    #[prost(message, repeated, tag = "2")]
-    pub(crate) slots: Vec<HeatmapSlot>,
-}
+    HeatmapSeries { 1 labels: many LabelPair, 2 slots: many HeatmapSlot }
 
-#[derive(Clone, PartialEq, Message, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct HeatmapSlot {
-    #[prost(int64, tag = "1")]
-    #[serde(with = "int64_text")]
-    pub(crate) timestamp: i64,
-    #[prost(double, repeated, tag = "2")]
-    pub(crate) y_min: Vec<f64>,
-    #[prost(int32, repeated, tag = "3")]
-    pub(crate) counts: Vec<i32>,
-    #[prost(message, repeated, tag = "4")]
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) exemplars: Vec<ExemplarMessage>,
+    HeatmapSlot { 1 timestamp: int64, 2 y_min: doubles, 3 counts: int32s, 4 exemplars: any ExemplarMessage }
 }

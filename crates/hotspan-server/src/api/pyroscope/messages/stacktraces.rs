@@ -1,128 +1,70 @@
-//! Flame graphs: which stacks are asked for, and the shapes they are answered in.
+//! Flame graphs: which stacks are asked for, and the shapes they are answered in. Times are milliseconds since 1970.
 
 use prost::Message;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
-use super::super::json_forms::{enum_number, int64_text, int64_texts, maybe_int64, pprof_json};
+use super::schema::messages;
+use crate::api::pyroscope::json_forms::{base64_text, pprof_json};
 
-/// Which stacks count.
-#[derive(Clone, PartialEq, Message, Serialize, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub(crate) struct StackTraceSelector {
-    #[prost(message, repeated, tag = "1")]
-    #[serde(alias = "call_site")]
-    pub(crate) call_site: Vec<CallSite>,
-    #[prost(message, optional, tag = "2")]
-    #[serde(alias = "go_pgo", rename = "goPgo")]
-    pub(crate) go_pgo: Option<GoPgo>,
-}
+messages! {
+    /// Which stacks count.
+    StackTraceSelector { 1 call_site: many CallSite, 2 go_pgo: one GoPgo }
 
-#[derive(Clone, PartialEq, Message, Serialize, Deserialize)]
-#[serde(default)]
-pub(crate) struct CallSite {
-    #[prost(string, tag = "1")]
-    pub(crate) name: String,
-}
+    CallSite { 1 name: text }
 
-#[derive(Clone, Copy, PartialEq, Message, Serialize, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub(crate) struct GoPgo {
-    #[prost(uint32, tag = "1")]
-    #[serde(alias = "keep_locations")]
-    pub(crate) keep_locations: u32,
-    #[prost(bool, tag = "2")]
-    #[serde(alias = "aggregate_callees")]
-    pub(crate) aggregate_callees: bool,
-}
+    /// How Go's optimiser wants its stacks.
+    GoPgo { 1 keep_locations: uint32, 2 aggregate_callees: flag }
 
-#[derive(Clone, PartialEq, Message, Serialize, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub(crate) struct StacktracesRequest {
-    #[prost(string, tag = "1")]
-    #[serde(rename = "profileTypeID", alias = "profile_typeID", alias = "profileTypeId")]
-    pub(crate) profile_type_id: String,
-    #[prost(string, tag = "2")]
-    #[serde(alias = "label_selector")]
-    pub(crate) label_selector: String,
-    #[prost(int64, tag = "3")]
-    #[serde(with = "int64_text")]
-    pub(crate) start: i64,
-    #[prost(int64, tag = "4")]
-    #[serde(with = "int64_text")]
-    pub(crate) end: i64,
-    #[prost(int64, optional, tag = "5")]
-    #[serde(alias = "max_nodes", with = "maybe_int64")]
-    pub(crate) max_nodes: Option<i64>,
-    #[prost(int32, tag = "6")]
-    #[serde(deserialize_with = "enum_number")]
-    pub(crate) format: i32,
-    #[prost(message, optional, tag = "7")]
-    #[serde(alias = "stack_trace_selector")]
-    pub(crate) stack_trace_selector: Option<StackTraceSelector>,
-    #[prost(string, repeated, tag = "8")]
-    #[serde(alias = "profile_id_selector")]
-    pub(crate) profile_id_selector: Vec<String>,
-    #[prost(string, repeated, tag = "10")]
-    #[serde(alias = "trace_id_selector")]
-    pub(crate) trace_id_selector: Vec<String>,
-    #[prost(string, repeated, tag = "11")]
-    #[serde(alias = "span_selector")]
-    pub(crate) span_selector: Vec<String>,
-}
+    StacktracesRequest {
+        1 profile_type_id: type_id,
+        2 label_selector: text,
+        3 start: int64,
+        4 end: int64,
+        5 max_nodes: maybe_int64,
+        6 format: choice,
+        7 stack_trace_selector: one StackTraceSelector,
+        8 profile_id_selector: texts,
+        10 trace_id_selector: texts,
+        11 span_selector: texts,
+    }
 
-#[derive(Clone, PartialEq, Message, Serialize, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub(crate) struct SpanProfileRequest {
-    #[prost(string, tag = "1")]
-    #[serde(rename = "profileTypeID", alias = "profile_typeID", alias = "profileTypeId")]
-    pub(crate) profile_type_id: String,
-    #[prost(string, tag = "2")]
-    #[serde(alias = "label_selector")]
-    pub(crate) label_selector: String,
-    #[prost(string, repeated, tag = "3")]
-    #[serde(alias = "span_selector")]
-    pub(crate) span_selector: Vec<String>,
-    #[prost(int64, tag = "4")]
-    #[serde(with = "int64_text")]
-    pub(crate) start: i64,
-    #[prost(int64, tag = "5")]
-    #[serde(with = "int64_text")]
-    pub(crate) end: i64,
-    #[prost(int64, optional, tag = "6")]
-    #[serde(alias = "max_nodes", with = "maybe_int64")]
-    pub(crate) max_nodes: Option<i64>,
-    #[prost(int32, tag = "7")]
-    #[serde(deserialize_with = "enum_number")]
-    pub(crate) format: i32,
-}
+    SpanProfileRequest {
+        1 profile_type_id: type_id,
+        2 label_selector: text,
+        3 span_selector: texts,
+        4 start: int64,
+        5 end: int64,
+        6 max_nodes: maybe_int64,
+        7 format: choice,
+    }
 
-#[derive(Clone, PartialEq, Message, Serialize, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub(crate) struct MergeProfileRequest {
-    #[prost(string, tag = "1")]
-    #[serde(rename = "profileTypeID", alias = "profile_typeID", alias = "profileTypeId")]
-    pub(crate) profile_type_id: String,
-    #[prost(string, tag = "2")]
-    #[serde(alias = "label_selector")]
-    pub(crate) label_selector: String,
-    #[prost(int64, tag = "3")]
-    #[serde(with = "int64_text")]
-    pub(crate) start: i64,
-    #[prost(int64, tag = "4")]
-    #[serde(with = "int64_text")]
-    pub(crate) end: i64,
-    #[prost(int64, optional, tag = "5")]
-    #[serde(alias = "max_nodes", with = "maybe_int64")]
-    pub(crate) max_nodes: Option<i64>,
-    #[prost(message, optional, tag = "6")]
-    #[serde(alias = "stack_trace_selector")]
-    pub(crate) stack_trace_selector: Option<StackTraceSelector>,
-    #[prost(string, repeated, tag = "7")]
-    #[serde(alias = "profile_id_selector")]
-    pub(crate) profile_id_selector: Vec<String>,
-    #[prost(string, repeated, tag = "8")]
-    #[serde(alias = "trace_id_selector")]
-    pub(crate) trace_id_selector: Vec<String>,
+    MergeProfileRequest {
+        1 profile_type_id: type_id,
+        2 label_selector: text,
+        3 start: int64,
+        4 end: int64,
+        5 max_nodes: maybe_int64,
+        6 stack_trace_selector: one StackTraceSelector,
+        7 profile_id_selector: texts,
+        8 trace_id_selector: texts,
+    }
+
+    DiffRequest { 1 left: one StacktracesRequest, 2 right: one StacktracesRequest }
+
+    DiffResponse { 1 flamegraph: one FlameGraphDiffMessage }
+
+    FlameGraphMessage { 1 names: texts, 2 levels: many LevelMessage, 3 total: int64, 4 max_self: int64 }
+
+    LevelMessage { 1 values: int64s }
+
+    FlameGraphDiffMessage {
+        1 names: texts,
+        2 levels: many LevelMessage,
+        3 total: int64,
+        4 max_self: int64,
+        5 left_ticks: int64,
+        6 right_ticks: int64,
+    }
 }
 
 /// A flame graph in one of the shapes that were asked for.
@@ -132,7 +74,7 @@ pub(crate) struct StacktracesResponse {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) flamegraph: Option<FlameGraphMessage>,
     #[prost(bytes = "vec", tag = "2")]
-    #[serde(with = "super::super::json_forms::base64_text", skip_serializing_if = "Vec::is_empty")]
+    #[serde(with = "base64_text", skip_serializing_if = "Vec::is_empty")]
     pub(crate) tree: Vec<u8>,
     #[prost(string, tag = "3")]
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -148,62 +90,4 @@ pub(crate) struct PprofMessage {
     #[prost(bytes = "vec", tag = "1")]
     #[serde(serialize_with = "pprof_json")]
     pub(crate) profile: Vec<u8>,
-}
-
-#[derive(Clone, PartialEq, Message, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct FlameGraphMessage {
-    #[prost(string, repeated, tag = "1")]
-    pub(crate) names: Vec<String>,
-    #[prost(message, repeated, tag = "2")]
-    pub(crate) levels: Vec<LevelMessage>,
-    #[prost(int64, tag = "3")]
-    #[serde(with = "int64_text")]
-    pub(crate) total: i64,
-    #[prost(int64, tag = "4")]
-    #[serde(with = "int64_text")]
-    pub(crate) max_self: i64,
-}
-
-#[derive(Clone, PartialEq, Message, Serialize)]
-pub(crate) struct LevelMessage {
-    #[prost(int64, repeated, tag = "1")]
-    #[serde(serialize_with = "int64_texts")]
-    pub(crate) values: Vec<i64>,
-}
-
-#[derive(Clone, PartialEq, Message, Serialize, Deserialize)]
-#[serde(default)]
-pub(crate) struct DiffRequest {
-    #[prost(message, optional, tag = "1")]
-    pub(crate) left: Option<StacktracesRequest>,
-    #[prost(message, optional, tag = "2")]
-    pub(crate) right: Option<StacktracesRequest>,
-}
-
-#[derive(Clone, PartialEq, Message, Serialize)]
-pub(crate) struct DiffResponse {
-    #[prost(message, optional, tag = "1")]
-    pub(crate) flamegraph: Option<FlameGraphDiffMessage>,
-}
-
-#[derive(Clone, PartialEq, Message, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct FlameGraphDiffMessage {
-    #[prost(string, repeated, tag = "1")]
-    pub(crate) names: Vec<String>,
-    #[prost(message, repeated, tag = "2")]
-    pub(crate) levels: Vec<LevelMessage>,
-    #[prost(int64, tag = "3")]
-    #[serde(with = "int64_text")]
-    pub(crate) total: i64,
-    #[prost(int64, tag = "4")]
-    #[serde(with = "int64_text")]
-    pub(crate) max_self: i64,
-    #[prost(int64, tag = "5")]
-    #[serde(with = "int64_text")]
-    pub(crate) left_ticks: i64,
-    #[prost(int64, tag = "6")]
-    #[serde(with = "int64_text")]
-    pub(crate) right_ticks: i64,
 }
