@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use hotspan_analysis::statistics::random::Random;
 use hotspan_analysis::vocabulary::StackId;
-use hotspan_analysis::{AttributeValue, LinkStrength, Measure, Request, RequestSample, RequestSpan, Vocabulary};
-use hotspan_model::{SpanId, SpanKind, TraceId};
+use hotspan_analysis::{AttributeValue, Measure, Request, RequestSample, RequestSpan, Vocabulary};
+use hotspan_model::{LinkStrength, SpanId, SpanKind, TraceId};
 
 /// Stacks that were made, by their text.
 pub(crate) type Stacks = HashMap<String, StackId>;

@@ -11,7 +11,7 @@ use crate::moved::{node_name, service_name};
 use crate::part::Part;
 use crate::patterns::{Looks, patterns_of};
 use crate::request::Request;
-use crate::statistics::bootstrap::{Interval, Side, difference_intervals};
+use crate::statistics::bootstrap::{Interval, Resampled, Side};
 use crate::tree::{NodeId, NodeKey, Tree};
 use crate::vocabulary::{TextId, Vocabulary};
 
@@ -61,30 +61,38 @@ impl Findings<'_> {
     /// The causes that blame leads to, ranked, each with the node of its operation.
     pub fn causes(&self, blamed: &[Blame]) -> Vec<(Cause, NodeId)> {
         let candidates = merged(&self.ledger.tree, blamed.iter().filter_map(|blame| self.candidate(blame)).collect());
+        let causes = self.ranked(&candidates);
+        // Where no function is sure enough, the operation may be that several of them share.
+        if causes.is_empty() { self.ranked(&by_operation(&self.ledger.tree, &candidates)) } else { causes }
+    }
+
+    /// Measures candidates and keeps those that surely explain enough.
+    fn ranked(&self, candidates: &[Candidate]) -> Vec<(Cause, NodeId)> {
         let without: Vec<Vec<NodeId>> =
-            (0..candidates.len()).map(|at| nested_in(&self.ledger.tree, &candidates, at)).collect();
-        let measured = self.measure(&candidates, &without);
+            (0..candidates.len()).map(|at| nested_in(&self.ledger.tree, candidates, at)).collect();
+        let measured = self.measure(candidates, &without);
         let total = self.matrix.difference(Tree::ROOT).delta;
-        let mut causes: Vec<(f64, Cause, NodeId)> = Vec::new();
+        let mut causes: Vec<(Interval, f64, Cause, NodeId)> = Vec::new();
         for (at, (candidate, measured)) in candidates.iter().zip(&measured).enumerate() {
             let is_sampled = candidate.function.is_some();
             if is_sampled && self.most_periods(candidate, &without[at]) < FEWEST_SAMPLES {
                 continue;
             }
-            if measured.interval.low >= FURTHER_SHARE * total {
+            if measured.interval.low > 0.0 && measured.share.low >= FURTHER_SHARE {
                 let cause = self.cause(candidate, &without[at], measured);
-                causes.push((measured.interval.low, cause, candidate.operation));
+                causes.push((measured.interval, measured.share.low, cause, candidate.operation));
             }
         }
-        causes.sort_by(|(a_low, a, _), (b_low, b, _)| {
-            b_low.total_cmp(a_low).then_with(|| (&a.service, &a.function).cmp(&(&b.service, &b.function)))
+        causes.sort_by(|(a_interval, _, a, _), (b_interval, _, b, _)| {
+            let by_name = || (&a.service, &a.function).cmp(&(&b.service, &b.function));
+            b_interval.low.total_cmp(&a_interval.low).then_with(by_name)
         });
-        if causes.first().is_none_or(|(low, ..)| *low < FIRST_SHARE * total) {
+        if !causes.iter().any(|(_, share, ..)| *share >= FIRST_SHARE) {
             return Vec::new();
         }
         causes.truncate(MOST_CAUSES);
-        let whole = causes.iter().map(|(_, cause, _)| cause.delta_ms).sum::<f64>().max(total / 1e6);
-        let shared = causes.into_iter().map(|(_, mut cause, operation)| {
+        let whole = causes.iter().map(|(_, _, cause, _)| cause.delta_ms).sum::<f64>().max(total / 1e6);
+        let shared = causes.into_iter().map(|(_, _, mut cause, operation)| {
             cause.share = cause.delta_ms / whole;
             (cause, operation)
         });
@@ -146,20 +154,27 @@ impl Findings<'_> {
             let of = |(candidate, without): (&Candidate, &Vec<NodeId>)| {
                 column(&self.ledger.tree, vectors, &candidate.nodes, without)
             };
-            candidates.iter().zip(without).map(of).collect::<Vec<_>>()
+            // The whole difference last, for shares.
+            let whole = vectors.iter().map(|vector| vector.duration).collect();
+            candidates.iter().zip(without).map(of).chain([whole]).collect::<Vec<_>>()
         });
         let noise = [0, 1].map(|side| {
             let vectors = &self.ledger.sides[side];
             let of = |(candidate, without): (&Candidate, &Vec<NodeId>)| {
                 column_noise(&self.ledger.tree, vectors, &candidate.nodes, without)
             };
-            (vectors.len() < FEW_REQUESTS).then(|| candidates.iter().zip(without).map(of).collect::<Vec<_>>())
+            (vectors.len() < FEW_REQUESTS)
+                .then(|| candidates.iter().zip(without).map(of).chain([0.0]).collect::<Vec<_>>())
         });
         let [slow, fast] = [0, 1].map(|side| Side { columns: &columns[side], known_variance: noise[side].as_deref() });
-        let intervals = difference_intervals(slow, fast, self.seed);
+        let resampled = Resampled::draw(slow, fast, self.seed);
         let [slow_columns, fast_columns] = columns;
-        let both = slow_columns.into_iter().zip(fast_columns).zip(intervals);
-        both.map(|((slow, fast), interval)| Measured { slow, fast, interval }).collect()
+        let both = slow_columns.into_iter().zip(fast_columns).take(candidates.len()).enumerate();
+        both.map(|(at, (slow, fast))| {
+            let (interval, share) = (resampled.interval(at), resampled.share(at, candidates.len()));
+            Measured { slow, fast, interval, share }
+        })
+        .collect()
     }
 
     /// Periods of sampling that a candidate's time is, on the side that has more of it.
@@ -292,6 +307,8 @@ struct Measured {
     slow: Vec<f64>,
     fast: Vec<f64>,
     interval: Interval,
+    /// Of the whole difference.
+    share: Interval,
 }
 
 struct CauseLooks {
@@ -328,6 +345,19 @@ fn merged(tree: &Tree, candidates: Vec<Candidate>) -> Vec<Candidate> {
         }
     }
     merged
+}
+
+/// Operations, other than the one in question, in which several candidates lie.
+fn by_operation(tree: &Tree, candidates: &[Candidate]) -> Vec<Candidate> {
+    let mut operations: Vec<Candidate> = Vec::new();
+    for candidate in candidates.iter().filter(|candidate| tree.node(candidate.operation).parent != Tree::ROOT) {
+        match operations.iter_mut().find(|known| known.operation == candidate.operation) {
+            Some(known) => known.nodes.extend(&candidate.nodes),
+            None => operations.push(Candidate { function: None, via: Vec::new(), ..candidate.clone() }),
+        }
+    }
+    operations.retain(|operation| operation.nodes.len() > 1);
+    operations
 }
 
 /// The nodes of other causes inside one: they are not counted twice.

@@ -151,6 +151,7 @@ pub fn analyse(question: Question) -> Analysis {
         fast: summaries[1].clone(),
         delta_ms: difference.delta / 1e6,
         interval_ms: [interval.low / 1e6, interval.high / 1e6],
+        is_slower,
         smallest_visible_ms,
         ledger: ledger_parts,
         critical_path: path_steps(&vocabulary, &ledger, &calls),
@@ -159,7 +160,7 @@ pub fn analyse(question: Question) -> Analysis {
         comparison: None,
         notes: Vec::new(),
     };
-    explanation.notes = notes(&vocabulary, &sources, &ledger, &explanation, subject, is_slower);
+    explanation.notes = notes(&vocabulary, &sources, &ledger, &explanation, subject);
     let mut analysis =
         Analysis { vocabulary, sides: [slow, fast], ledger, matrix, explanation, cause_operations, text };
     analysis.name_requests();

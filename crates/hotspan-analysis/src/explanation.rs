@@ -36,6 +36,8 @@ pub struct Explanation {
     pub delta_ms: f64,
     /// The interval of 95 % of that.
     pub interval_ms: [f64; 2],
+    /// Whether they take longer beyond chance.
+    pub is_slower: bool,
     /// The smallest difference a request that could have been seen.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub smallest_visible_ms: Option<f64>,

@@ -6,11 +6,11 @@
 //! biased.
 
 use hashbrown::HashMap;
-use hotspan_model::SpanKind;
+use hotspan_model::{LinkStrength, SpanKind};
 
 use crate::critical_path::{Stretch, critical_path};
 use crate::part::Part;
-use crate::request::{LinkStrength, Measure, Request};
+use crate::request::{Measure, Request};
 use crate::sources::Sources;
 use crate::tree::{NodeId, NodeKey, Tree};
 use crate::vocabulary::{OperationId, TextId, Vocabulary};

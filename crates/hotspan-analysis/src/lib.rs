@@ -13,7 +13,7 @@
 //! ```
 //!
 //! Because each request's parts sum to its duration, so do the means of a cohort, and so does the difference of two:
-//! every share that is shown comes from this identity. Everything but `gather` is pure, and everything random is
+//! every share that is shown comes from this identity. Everything but [`gather`] is pure, and everything random is
 //! seeded: the same question gets the same answer.
 
 pub mod blame;
@@ -24,6 +24,7 @@ pub mod comparison;
 pub mod critical_path;
 mod explain;
 pub mod explanation;
+pub mod gather;
 pub mod ledger;
 pub mod ledger_summary;
 pub mod matrix;
@@ -43,5 +44,5 @@ pub mod vocabulary;
 
 pub use explain::{Analysis, Question, Subject, analyse};
 pub use explanation::{Cause, Explanation, Verdict};
-pub use request::{AttributeValue, LinkStrength, Measure, Request, RequestSample, RequestSpan};
+pub use request::{AttributeValue, Measure, Request, RequestSample, RequestSpan};
 pub use vocabulary::Vocabulary;

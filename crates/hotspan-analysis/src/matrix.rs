@@ -14,6 +14,8 @@ pub struct Matrix {
     pub moments: [Vec<Moments>; 2],
     /// The difference by node, slow minus fast.
     pub differences: Vec<Difference>,
+    /// How surely each node's share of the whole difference is known: the standard error of what is not in proportion.
+    share_errors: Vec<f64>,
     /// Samples below each node on either side: how many, and how many periods their time is.
     pub samples: [Vec<(u64, f64)>; 2],
 }
@@ -21,8 +23,18 @@ pub struct Matrix {
 impl Matrix {
     /// Sums up the vectors of a ledger.
     pub fn of(ledger: &Ledger) -> Self {
-        let moments = [0, 1].map(|side| moments(&ledger.tree, &ledger.sides[side]));
-        let differences = moments[0].iter().zip(&moments[1]).map(|(slow, fast)| welch(*slow, *fast)).collect();
+        let [(slow, slow_covariances), (fast, fast_covariances)] =
+            [0, 1].map(|side| moments(&ledger.tree, &ledger.sides[side]));
+        let differences: Vec<Difference> = slow.iter().zip(&fast).map(|(slow, fast)| welch(*slow, *fast)).collect();
+        let whole = differences[Tree::ROOT as usize];
+        let covariances = slow_covariances.iter().zip(&fast_covariances).map(|(slow, fast)| slow + fast);
+        let share_errors = differences.iter().zip(covariances).map(|(difference, covariance)| {
+            let share = if whole.delta > 0.0 { difference.delta / whole.delta } else { 0.0 };
+            let variance = difference.error.powi(2) + (share * whole.error).powi(2) - 2.0 * share * covariance;
+            variance.max(0.0).sqrt()
+        });
+        let share_errors = share_errors.collect();
+        let moments = [slow, fast];
         let samples = [0, 1].map(|side| {
             let mut counts = vec![(0u64, 0.0); ledger.tree.nodes().len()];
             for (leaf, (count, periods)) in &ledger.samples[side] {
@@ -36,7 +48,7 @@ impl Matrix {
             }
             counts
         });
-        Self { moments, differences, samples }
+        Self { moments, differences, share_errors, samples }
     }
 
     /// The difference of a node.
@@ -44,10 +56,9 @@ impl Matrix {
         self.differences[node as usize]
     }
 
-    /// The lower end of a node's difference, two standard errors below it.
+    /// The lower end of what a node has of the whole difference, two standard errors below it.
     pub fn lower(&self, node: NodeId) -> f64 {
-        let difference = self.differences[node as usize];
-        difference.delta - 2.0 * difference.error
+        self.differences[node as usize].delta - 2.0 * self.share_errors[node as usize]
     }
 }
 
@@ -79,24 +90,33 @@ pub struct Totals {
     touched: Vec<NodeId>,
 }
 
-fn moments(tree: &Tree, vectors: &[RequestVector]) -> Vec<Moments> {
-    let mut sums = vec![(0.0, 0.0); tree.nodes().len()];
+/// Moments by node, and the covariance of each node's mean with the mean duration.
+fn moments(tree: &Tree, vectors: &[RequestVector]) -> (Vec<Moments>, Vec<f64>) {
+    let mut sums = vec![(0.0, 0.0, 0.0); tree.nodes().len()];
     let mut totals = Totals::default();
     for vector in vectors {
         for_each_total(tree, &vector.times, &mut totals, |node, value| {
-            sums[node as usize].0 += value;
-            sums[node as usize].1 += value * value;
+            let sum = &mut sums[node as usize];
+            sum.0 += value;
+            sum.1 += value * value;
+            sum.2 += value * vector.duration;
         });
     }
     let count = vectors.len();
-    let mut moments: Vec<Moments> = sums.iter().map(|(sum, squares)| Moments::of(count, *sum, *squares)).collect();
+    let mut moments: Vec<Moments> = sums.iter().map(|(sum, squares, _)| Moments::of(count, *sum, *squares)).collect();
+    let n = count as f64;
+    let duration = vectors.iter().map(|vector| vector.duration).sum::<f64>() / n.max(1.0);
+    let covariance = |(sum, _, products): &(f64, f64, f64)| {
+        if count > 1 { (products - sum * duration) / (n - 1.0) / n } else { 0.0 }
+    };
+    let covariances = sums.iter().map(covariance).collect();
     if (1..FEW_REQUESTS).contains(&count) {
         let noise = sampling_noise(tree, vectors);
         for (moments, noise) in moments.iter_mut().zip(noise) {
             moments.mean_variance += noise / (count * count) as f64;
         }
     }
-    moments
+    (moments, covariances)
 }
 
 /// Variance that sampling brings to each node's sum. The whole of an operation is measured by its spans, not by

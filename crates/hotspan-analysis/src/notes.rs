@@ -20,8 +20,8 @@ pub(crate) fn notes(
     ledger: &Ledger,
     explanation: &Explanation,
     subject: Subject,
-    is_slower: bool,
 ) -> Vec<String> {
+    let is_slower = explanation.is_slower;
     let mut notes = Vec::new();
     let (slow, fast) = (&explanation.slow, &explanation.fast);
     too_few(&mut notes, explanation, subject);

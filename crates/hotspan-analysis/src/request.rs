@@ -1,6 +1,6 @@
 //! One request as the analysis sees it: the span in question with everything below it, and the samples of those spans.
 
-use hotspan_model::{SpanId, SpanKind, TraceId};
+use hotspan_model::{LinkStrength, SpanId, SpanKind, TraceId};
 
 use crate::vocabulary::{OperationId, StackId, TextId};
 
@@ -83,18 +83,6 @@ impl Measure {
             Self::Parked => "span_parked",
         }
     }
-}
-
-/// How a sample came to its span. Never mixed unseen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum LinkStrength {
-    /// It names the span.
-    #[default]
-    Exact,
-    /// It names the local root, and a child covers its time on the same thread.
-    Inherited,
-    /// Thread and time overlap only.
-    Inferred,
 }
 
 /// A sample of one of the request's spans.

@@ -10,10 +10,9 @@ use hotspan_analysis::merged_tree::merged_tree;
 use hotspan_analysis::statistics::bootstrap::{Side, difference_intervals};
 use hotspan_analysis::statistics::random::Random;
 use hotspan_analysis::{
-    AttributeValue, LinkStrength, Measure, Question, Request, RequestSample, RequestSpan, Subject, Verdict, Vocabulary,
-    analyse,
+    AttributeValue, Measure, Question, Request, RequestSample, RequestSpan, Subject, Verdict, Vocabulary, analyse,
 };
-use hotspan_model::{SpanId, SpanKind, TraceId};
+use hotspan_model::{LinkStrength, SpanId, SpanKind, TraceId};
 use proptest::prelude::*;
 
 const ROLES: [SpanKind; 5] =

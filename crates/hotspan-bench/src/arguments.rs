@@ -65,6 +65,8 @@ pub(crate) enum Part {
     Traces,
     /// pprof and JFR files, one of them of a gigabyte.
     Files,
+    /// Explanations of large cohorts.
+    Explain,
     /// The same lookups as the store grows.
     Flat,
 }

@@ -15,7 +15,7 @@ use crate::flatness;
 use crate::ingest::{Sent, send};
 use crate::measure::measure;
 use crate::prepare::{Prepared, prepare};
-use crate::questions::{Question, profile_questions, trace_questions};
+use crate::questions::{Question, explain_questions, profile_questions, trace_questions};
 use crate::server::{Launch, Server};
 use crate::settle::settle;
 use crate::table::{Table, Unit, micros_each, millis};
@@ -73,7 +73,7 @@ impl Place {
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let place = Place::new(arguments)?;
     let mut outcome = Outcome::default();
-    if [Part::Ingest, Part::Profiles, Part::Traces].into_iter().any(|part| arguments.measures(part)) {
+    if [Part::Ingest, Part::Profiles, Part::Traces, Part::Explain].into_iter().any(|part| arguments.measures(part)) {
         main_run(arguments, &place, &mut outcome)?;
     }
     if arguments.measures(Part::Files) {
@@ -101,6 +101,9 @@ fn main_run(arguments: &Arguments, place: &Place, outcome: &mut Outcome) -> anyh
     }
     if arguments.measures(Part::Traces) {
         ready = ask_all(arguments, &launch, &trace_questions(&workload, &expected), outcome)?.max(ready);
+    }
+    if arguments.measures(Part::Explain) {
+        ready = ask_all(arguments, &launch, &explain_questions(&workload, &expected), outcome)?.max(ready);
     }
     if ready > Duration::ZERO {
         // Tempo's figure; Pyroscope took 47 s.

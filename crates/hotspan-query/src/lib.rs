@@ -31,6 +31,7 @@ mod series;
 pub mod service_graph;
 pub mod services;
 mod side_by_side;
+mod span_attributes;
 pub mod span_facts;
 pub mod span_metrics;
 mod symbols;

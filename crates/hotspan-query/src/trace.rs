@@ -223,7 +223,7 @@ pub fn read_spans(batch: &RecordBatch, spans: &mut Vec<StoredSpan>) -> Result<()
 }
 
 /// The attributes of a row: those in columns of their own, and those in the maps.
-fn read_attributes(batch: &RecordBatch, row: usize) -> Result<Vec<StoredAttribute>> {
+pub(crate) fn read_attributes(batch: &RecordBatch, row: usize) -> Result<Vec<StoredAttribute>> {
     let mut attributes = Vec::new();
     let mut push = |key: &str, value: Value<'static>| {
         attributes.push(StoredAttribute { key: key.to_owned().into(), value });

@@ -5,6 +5,7 @@ mod client;
 mod config;
 mod demo;
 mod diff;
+mod explain;
 mod flame;
 mod logging;
 mod policy;
@@ -114,6 +115,8 @@ enum Command {
     Traces(traces::TracesArguments),
     /// Draw a trace as a waterfall, with the share of each span that was on a CPU.
     Trace(traces::TraceArguments),
+    /// Ask a server why a trace, a span or a cohort is slow, or whether a change helped.
+    Explain(explain::ExplainArguments),
     /// Start the server and a small shop under load, with problems to find.
     Demo(demo::DemoArguments),
     /// The shop alone, as `demo` starts it.
@@ -137,6 +140,7 @@ fn main() -> ExitCode {
         Command::Record(arguments) => record::run(arguments),
         Command::Traces(arguments) => traces::run_search(&arguments),
         Command::Trace(arguments) => traces::run_trace(&arguments),
+        Command::Explain(arguments) => explain::run(&arguments),
         Command::Demo(arguments) => demo::run(arguments),
         Command::DemoShop(arguments) => demo::run_shop(arguments),
     };

@@ -82,9 +82,10 @@ export interface Cause {
   kind: string;
   service?: string;
   operation?: string;
-  function?: string;
-  file?: string;
-  line?: number;
+  /** Null where the operation as a whole is the cause. */
+  function?: string | null;
+  file?: string | null;
+  line?: number | null;
   slow_ms: number;
   fast_ms: number;
   delta_ms: number;
@@ -98,6 +99,10 @@ export interface Cause {
   helps?: string;
   pattern?: string;
   traces?: string[];
+  /** More calls or slower calls, where calls repeat. */
+  calls?: { slow: number; fast: number; more_calls_ms: number; slower_calls_ms: number; failed_share: number };
+  /** Attributes that tell slow requests from fast ones: a value with its shares, or the means of a number. */
+  where?: { attribute: string; value?: string; slow: number; fast: number }[];
 }
 
 export interface Explanation {
@@ -110,6 +115,9 @@ export interface Explanation {
   exactness?: Exactness;
   slow?: { spans?: number; mean_ms?: number };
   fast?: { spans?: number; mean_ms?: number };
+  /** Cost that went from one function to another and made no difference. */
+  moved?: { service: string; within: string; from: string; to: string; ms: number }[];
+  link?: string;
 }
 
 export interface ExplainQuestion {

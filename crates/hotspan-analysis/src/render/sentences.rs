@@ -13,13 +13,13 @@ pub fn headline(explanation: &Explanation) -> String {
     match (explanation.verdict, explanation.causes.first()) {
         (Verdict::Found, Some(cause)) => format!("{} {}.", subject(cause), effect(cause, explanation)),
         (Verdict::NotEnoughData, _) => "Too little data to name a cause.".to_owned(),
-        _ if explanation.delta_ms > 0.0 && explanation.interval_ms[0] > 0.0 => {
+        _ if explanation.is_slower => {
             format!(
                 "Nothing that was measured explains the {} that these requests take longer.",
                 ms(explanation.delta_ms)
             )
         }
-        _ => "These requests are not slower than the others: there is nothing to explain.".to_owned(),
+        _ => "These requests are not slower than the others, as far as can be told from chance.".to_owned(),
     }
 }
 

@@ -33,35 +33,64 @@ impl Side<'_> {
     }
 }
 
+/// Differences of means, slow minus fast, drawn again and again.
+#[derive(Debug)]
+pub struct Resampled {
+    /// For each column, its difference in each resampling.
+    draws: Vec<Vec<f64>>,
+    /// The differences as they are.
+    deltas: Vec<f64>,
+    /// Percentiles of small groups are too narrow: widened as Student's t is wider than the normal distribution.
+    widening: f64,
+}
+
+impl Resampled {
+    /// Draws the requests of both sides.
+    pub fn draw(slow: Side<'_>, fast: Side<'_>, seed: u64) -> Self {
+        let count = slow.columns.len();
+        let mut random = Random::new(seed);
+        let mut draws: Vec<Vec<f64>> = vec![Vec::with_capacity(RESAMPLINGS); count];
+        for _ in 0..RESAMPLINGS {
+            let left = resampled_means(slow, &mut random);
+            let right = resampled_means(fast, &mut random);
+            for (draw, (left, right)) in draws.iter_mut().zip(left.iter().zip(&right)) {
+                draw.push(left - right);
+            }
+        }
+        let smaller = [slow, fast].iter().filter(|side| side.known_variance.is_none()).map(Side::len).min();
+        let widening = smaller.filter(|n| *n > 1).map_or(1.0, |n| {
+            let n = n as f64;
+            t_quantile(0.05, n - 1.0) / t_quantile(0.05, 1e6) * (n / (n - 1.0)).sqrt()
+        });
+        let mean = |column: &[f64]| column.iter().sum::<f64>() / column.len().max(1) as f64;
+        let deltas = (0..count).map(|column| mean(&slow.columns[column]) - mean(&fast.columns[column])).collect();
+        Self { draws, deltas, widening }
+    }
+
+    /// The interval of a column's difference.
+    pub fn interval(&self, column: usize) -> Interval {
+        self.around(self.deltas[column], self.draws[column].clone())
+    }
+
+    /// The interval of the share that one column's difference has in another's. What both have in common, such as one
+    /// very slow request, cancels out.
+    pub fn share(&self, column: usize, whole: usize) -> Interval {
+        let ratio = |(part, whole): (&f64, &f64)| if *whole > 0.0 { part / whole } else { 0.0 };
+        let draws = self.draws[column].iter().zip(&self.draws[whole]).map(ratio).collect();
+        self.around(ratio((&self.deltas[column], &self.deltas[whole])), draws)
+    }
+
+    fn around(&self, value: f64, mut draws: Vec<f64>) -> Interval {
+        draws.sort_unstable_by(f64::total_cmp);
+        let at = |share: f64| draws[((draws.len() - 1) as f64 * share).round() as usize];
+        Interval { low: value - (value - at(0.025)) * self.widening, high: value + (at(0.975) - value) * self.widening }
+    }
+}
+
 /// For each column, the interval of the difference of means, slow minus fast.
 pub fn difference_intervals(slow: Side<'_>, fast: Side<'_>, seed: u64) -> Vec<Interval> {
-    let count = slow.columns.len();
-    let mut random = Random::new(seed);
-    let mut draws: Vec<Vec<f64>> = vec![Vec::with_capacity(RESAMPLINGS); count];
-    for _ in 0..RESAMPLINGS {
-        let left = resampled_means(slow, &mut random);
-        let right = resampled_means(fast, &mut random);
-        for (draw, (left, right)) in draws.iter_mut().zip(left.iter().zip(&right)) {
-            draw.push(left - right);
-        }
-    }
-    // Percentiles of small groups are too narrow: widened as Student's t is wider than the normal distribution.
-    let smaller = [slow, fast].iter().filter(|side| side.known_variance.is_none()).map(Side::len).min();
-    let widening = smaller.filter(|n| *n > 1).map_or(1.0, |n| {
-        let n = n as f64;
-        t_quantile(0.05, n - 1.0) / t_quantile(0.05, 1e6) * (n / (n - 1.0)).sqrt()
-    });
-    let mean = |column: &[f64]| column.iter().sum::<f64>() / column.len().max(1) as f64;
-    draws
-        .into_iter()
-        .enumerate()
-        .map(|(column, mut draw)| {
-            let delta = mean(&slow.columns[column]) - mean(&fast.columns[column]);
-            draw.sort_unstable_by(f64::total_cmp);
-            let at = |share: f64| draw[((draw.len() - 1) as f64 * share).round() as usize];
-            Interval { low: delta - (delta - at(0.025)) * widening, high: delta + (at(0.975) - delta) * widening }
-        })
-        .collect()
+    let resampled = Resampled::draw(slow, fast, seed);
+    (0..slow.columns.len()).map(|column| resampled.interval(column)).collect()
 }
 
 fn resampled_means(side: Side<'_>, random: &mut Random) -> Vec<f64> {

@@ -1,8 +1,10 @@
 //! The questions that are asked, each with its right answer and its place in the budgets.
 
+mod explain;
 mod profiles;
 mod traces;
 
+pub(crate) use explain::explain_questions;
 pub(crate) use profiles::{profile_questions, span_lookups};
 pub(crate) use traces::{trace_lookups, trace_questions};
 

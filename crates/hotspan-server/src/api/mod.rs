@@ -4,6 +4,7 @@ mod cohort;
 mod diff;
 mod endpoints;
 mod error;
+mod explain;
 mod flame_json;
 mod functions;
 mod mistake;
@@ -60,6 +61,7 @@ pub(crate) fn everything(app: Arc<App>) -> Router {
             get(policy::get).put(policy::put).patch(policy::patch).delete(policy::delete),
         )
         .route("/api/v1/trace/{id}/spans", get(trace_window::trace_window))
+        .merge(explain::routes())
         .fallback(get(page::serve))
         .layer(from_fn_with_state(Arc::clone(&app), count_queries))
         .with_state(app)

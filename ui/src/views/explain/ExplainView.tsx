@@ -10,7 +10,7 @@ import { changeParams, hrefOf, useParam } from '../../location/urlState';
 import { useTimeRange } from '../../location/useTimeRange';
 import { QueryEditor } from '../../traceql/QueryEditor';
 import { LedgerBar } from '../../waterfall/LedgerBar';
-import { coverageOf, effectOf, helpOf, noteText, placeOf, subjectOf, toMarkdown, verdictText } from './story';
+import { coverageOf, detailsOf, effectOf, helpOf, noteText, placeOf, subjectOf, toMarkdown, verdictText } from './story';
 
 const isTraceId = (text: string) => /^[0-9a-f]{8,32}(:[0-9a-f]{16})?$/i.test(text);
 
@@ -111,6 +111,11 @@ function Story({ explanation, target, baseline }: { explanation: Explanation; ta
             {(explanation.notes ?? []).map((note, index) => (
               <li key={index}>{noteText(note)}</li>
             ))}
+            {(explanation.moved ?? []).map((moved) => (
+              <li key={`${moved.within}${moved.to}`}>
+                Moved, not slower: {formatDuration(moved.ms * 1e6)} a request went from <code>{moved.from}</code> to <code>{moved.to}</code> within {moved.within}.
+              </li>
+            ))}
             {explanation.verdict === 'not_enough_data' && <li>Widen the time range, raise the sampling rate, or choose another profile type.</li>}
             {coverage !== null && coverage < 0.7 && <li>Off-CPU or wall-clock profiles would show what the spans wait for.</li>}
           </ul>
@@ -134,7 +139,7 @@ function CauseCard({ cause, rank, target }: { cause: Cause; rank: number; target
           <code>{subjectOf(cause)}</code>
           {placeOf(cause) && (
             <>
-              , <code title={cause.file}>{placeOf(cause)}</code>,
+              , <code title={cause.file ?? undefined}>{placeOf(cause)}</code>,
             </>
           )}{' '}
           {effectOf(cause)}.
@@ -162,6 +167,11 @@ function CauseCard({ cause, rank, target }: { cause: Cause; rank: number; target
             ))}
           </div>
         )}
+        {detailsOf(cause).map((detail) => (
+          <p key={detail} style={{ margin: '6px 0' }}>
+            {detail}
+          </p>
+        ))}
         {help && (
           <p style={{ margin: '6px 0' }}>
             <span className="muted">What usually helps:</span> {help}

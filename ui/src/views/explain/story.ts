@@ -49,12 +49,26 @@ export const HELPS: Record<string, string> = {
   io: 'Read less, read ahead, or keep it in memory.',
   recursion: 'Bound the depth, or remember results already computed.',
   'repeated calls': 'Fetch in one call what is fetched one by one.',
+  retries: 'Find out why the first attempts fail; give up sooner, or wait less between attempts.',
   downstream: 'Look into that service: its own trace shows where it spends the time.',
   scheduling: 'The process had no CPU: raise its limit or move its neighbours.',
 };
 
 export function helpOf(cause: Cause): string | null {
   return cause.helps ?? HELPS[cause.pattern ?? ''] ?? HELPS[cause.kind] ?? null;
+}
+
+/** `40.0 calls instead of 2.0`, and which requests have it. */
+export function detailsOf(cause: Cause): string[] {
+  const details: string[] = [];
+  const { calls } = cause;
+  if (calls && Math.abs(calls.slow - calls.fast) >= 0.5) {
+    details.push(`${calls.slow.toFixed(1)} calls a request instead of ${calls.fast.toFixed(1)}: ${ms(calls.more_calls_ms)} by more calls, ${ms(calls.slower_calls_ms)} by slower ones.`);
+  }
+  for (const { attribute, value, slow, fast } of cause.where ?? []) {
+    details.push(value === undefined ? `${attribute} is ${slow.toFixed(1)} on average instead of ${fast.toFixed(1)}.` : `${attribute} = ${value} in ${formatShare(slow)} of slow and ${formatShare(fast)} of fast requests.`);
+  }
+  return details;
 }
 
 export function noteText(note: NonNullable<Explanation['notes']>[number]): string {
@@ -91,6 +105,7 @@ export function toMarkdown(explanation: Explanation, target: string, link: strin
       lines.push(`| ${index + 1} | ${cause.kind}: \`${subjectOf(cause)}\` ${placeOf(cause)} | ${[cause.service, cause.operation].filter(Boolean).join(' ')} | ${ms(cause.slow_ms)} | ${ms(cause.fast_ms)} | ${ms(cause.delta_ms)}${interval} | ${formatShare(cause.share)} | ${cause.samples ?? ''} |`);
     });
     lines.push('');
+    for (const detail of detailsOf(explanation.causes[0]!)) lines.push(`- ${detail}`);
     const help = helpOf(explanation.causes[0]!);
     if (help) lines.push(`What usually helps: ${help}`, '');
   }

@@ -2,6 +2,7 @@
 
 mod diff;
 mod flame;
+mod ledger;
 mod request;
 mod selected;
 mod top;
@@ -29,6 +30,7 @@ pub(crate) fn routes() -> Router<Arc<App>> {
         .route("/api/v1/cohort/flame", post(flame))
         .route("/api/v1/cohort/top", post(top))
         .route("/api/v1/cohort/diff", post(diff))
+        .route("/api/v1/cohort/ledger", post(ledger))
 }
 
 type Asked = Result<Json<CohortBody>, JsonRejection>;
@@ -54,6 +56,10 @@ async fn diff(State(app): State<Arc<App>>, headers: HeaderMap, body: Asked) -> R
     answer(&app, &headers, body, Some(Wanted::Diff)).await
 }
 
+async fn ledger(State(app): State<Arc<App>>, headers: HeaderMap, body: Asked) -> Result<Response<Body>, QuestionError> {
+    answer(&app, &headers, body, Some(Wanted::Ledger)).await
+}
+
 async fn answer(
     app: &App,
     headers: &HeaderMap,
@@ -65,20 +71,22 @@ async fn answer(
     let Json(body) = body.map_err(|error| QuestionError::invalid(error.body_text()))?;
     let question = CohortQuestion::read(body, wanted)?;
     match question.wanted {
+        Wanted::Flame if question.is_merged() => ledger::merged(core, &tenant, &question).await,
         Wanted::Flame => flame::flame(core, &tenant, &question, headers).await,
         Wanted::Top => top::top(core, &tenant, &question).await,
         Wanted::Diff => diff::diff(core, &tenant, &question).await,
+        Wanted::Ledger => ledger::ledger(core, &tenant, &question).await,
     }
 }
 
 impl Wanted {
     /// What a query's last stage asks for.
-    fn of(sink: &Sink) -> Result<Self, QuestionError> {
+    fn of(sink: &Sink) -> Self {
         match sink {
-            Sink::Flame { .. } => Ok(Self::Flame),
-            Sink::Top { .. } => Ok(Self::Top),
-            Sink::Diff { .. } => Ok(Self::Diff),
-            Sink::Ledger => Err(QuestionError::invalid("the query ends in ledger(): ask /api/v1/cohort/ledger")),
+            Sink::Flame { .. } => Self::Flame,
+            Sink::Top { .. } => Self::Top,
+            Sink::Diff { .. } => Self::Diff,
+            Sink::Ledger => Self::Ledger,
         }
     }
 }

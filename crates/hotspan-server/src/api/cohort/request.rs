@@ -39,6 +39,8 @@ pub(crate) enum Wanted {
     Top,
     /// Its flame graph over another cohort's.
     Diff,
+    /// Where its time goes.
+    Ledger,
 }
 
 impl Wanted {
@@ -47,6 +49,7 @@ impl Wanted {
             Self::Flame => "flame",
             Self::Top => "top",
             Self::Diff => "diff",
+            Self::Ledger => "ledger",
         }
     }
 }
@@ -55,6 +58,8 @@ impl Wanted {
 #[derive(Debug)]
 pub(crate) struct CohortQuestion {
     pub(crate) wanted: Wanted,
+    /// The query as it was written.
+    pub(crate) text: String,
     /// Selects the spans.
     pub(crate) program: Program,
     /// Selects those that they are compared with.
@@ -80,7 +85,7 @@ impl CohortQuestion {
     pub(crate) fn read(body: CohortBody, wanted: Option<Wanted>) -> Result<Self, QuestionError> {
         let program = compile("query", &body.query)?;
         let sink = program.sink().cloned();
-        let asked = sink.as_ref().map(Wanted::of).transpose()?;
+        let asked = sink.as_ref().map(Wanted::of);
         let wanted = match (wanted, asked) {
             (Some(wanted), Some(asked)) if wanted != asked => {
                 let (asked, wanted) = (asked.name(), wanted.name());
@@ -91,7 +96,7 @@ impl CohortQuestion {
             (Some(wanted), _) | (None, Some(wanted)) => wanted,
             (None, None) => {
                 return Err(QuestionError::invalid(
-                    "query: it does not say what to show; end it in flame(cpu), top(10, cpu) or diff({ … }, cpu)",
+                    "query: it does not say what to show; end it in flame(cpu), top(10, cpu), diff({ … }, cpu) or ledger()",
                 ));
             }
         };
@@ -126,6 +131,7 @@ impl CohortQuestion {
         }
         Ok(Self {
             wanted,
+            text: body.query,
             baseline,
             profile_type,
             range: (from, until),
@@ -135,6 +141,13 @@ impl CohortQuestion {
             limit: sink_limit.or(body.limit).unwrap_or(FUNCTIONS),
             program,
         })
+    }
+}
+
+impl CohortQuestion {
+    /// Whether spans and code are wanted in one tree.
+    pub(super) fn is_merged(&self) -> bool {
+        matches!(self.format.as_deref(), Some("merged" | "merged_text"))
     }
 }
 

@@ -1,0 +1,148 @@
+//! From the store to requests: which spans are in question, which they are compared with, and everything below them.
+
+mod attributes;
+mod cohorts;
+mod load;
+mod target;
+
+use std::sync::Arc;
+
+use hotspan_lake::{LakeError, Snapshot};
+use hotspan_model::TenantId;
+use hotspan_query::{Engine, QueryError, Result};
+use xxhash_rust::xxh3::xxh3_64;
+
+pub use load::measure_of;
+pub use target::Target;
+
+use self::cohorts::{Chooser, Chosen};
+use self::load::{Loaded, Loader};
+use crate::comparison::{Change, Comparison, compare};
+use crate::explain::{Analysis, Question, Subject, analyse};
+use crate::explanation::{Matched, SideSummary};
+use crate::ledger_summary::side_summary;
+use crate::request::Measure;
+
+/// What is asked.
+#[derive(Debug, Clone)]
+pub struct ExplainQuery {
+    /// A trace, a span, or a search.
+    pub target: String,
+    /// A search for what to compare with; none for the same operation's spans around its median.
+    pub baseline: Option<String>,
+    /// Start and end of the time in which spans start, where it was said.
+    pub range: Option<(i64, i64)>,
+    /// Start and end of the time to take where none was said.
+    pub default_range: (i64, i64),
+    /// The measures that count; empty for all that are time.
+    pub measures: Vec<Measure>,
+    /// Prefixes of functions that are own code whatever their files say.
+    pub own_code: Vec<String>,
+}
+
+/// Two times that are compared.
+#[derive(Debug, Clone, Copy)]
+pub struct BeforeAfter {
+    /// Start and end of the time before the change.
+    pub before: (i64, i64),
+    /// Start and end of the time after it.
+    pub after: (i64, i64),
+}
+
+/// Explains a target.
+pub async fn explain(engine: &Engine, tenant: &TenantId, query: &ExplainQuery) -> Result<Analysis> {
+    let snapshot = engine.snapshot();
+    let chooser = Chooser { engine, tenant, snapshot: &snapshot, query };
+    let chosen = chooser.choose().await?;
+    answer(engine, tenant, &snapshot, query, chosen).await
+}
+
+/// Compares a cohort before and after a change. The causes are those of the side that is slower.
+pub async fn explain_change(
+    engine: &Engine,
+    tenant: &TenantId,
+    query: &ExplainQuery,
+    times: BeforeAfter,
+) -> Result<Analysis> {
+    let snapshot = engine.snapshot();
+    let chooser = Chooser { engine, tenant, snapshot: &snapshot, query };
+    let chosen = chooser.before_and_after(times).await?;
+    let seed = chosen.seed;
+    let analysis = answer(engine, tenant, &snapshot, query, chosen).await?;
+    let comparison = comparison_of(&analysis, seed);
+    if comparison.change != Change::Faster {
+        let mut analysis = analysis;
+        analysis.explanation.comparison = Some(comparison);
+        return Ok(analysis);
+    }
+    // Where the change helped, the causes are what it took away.
+    let matched = analysis.explanation.coverage.matched;
+    let mut reversed = off_thread(analysis.into_reversed_question(seed)).await?;
+    reversed.explanation.coverage.matched = matched.map(|matched| Matched { slow: matched.fast, fast: matched.slow });
+    reversed.explanation.comparison = Some(comparison);
+    Ok(reversed)
+}
+
+fn comparison_of(analysis: &Analysis, seed: u64) -> Comparison {
+    let summaries: [SideSummary; 2] = [side_summary(&analysis.ledger, 0), side_summary(&analysis.ledger, 1)];
+    compare(&analysis.vocabulary, &analysis.ledger, &analysis.matrix, summaries, seed)
+}
+
+/// The requests that a search selects, without anything to compare them with: for their ledger and merged tree.
+pub async fn requests_of(engine: &Engine, tenant: &TenantId, query: &ExplainQuery) -> Result<Analysis> {
+    let snapshot = engine.snapshot();
+    let chooser = Chooser { engine, tenant, snapshot: &snapshot, query };
+    let chosen = chooser.target_only(false).await?;
+    answer(engine, tenant, &snapshot, query, chosen).await
+}
+
+async fn answer(
+    engine: &Engine,
+    tenant: &TenantId,
+    snapshot: &Arc<Snapshot>,
+    query: &ExplainQuery,
+    chosen: Chosen,
+) -> Result<Analysis> {
+    let loader = Loader { engine, tenant, snapshot, query };
+    let Loaded { vocabulary, slow, fast, resources, range, mut notes } = loader.load(&chosen).await?;
+    let text = format!("{} {}", query.target, query.baseline.as_deref().unwrap_or_default());
+    let subject = if chosen.is_single { Subject::Single } else { Subject::Cohort };
+    let question = Question { vocabulary, slow, fast, subject, seed: chosen.seed, text };
+    let mut analysis = off_thread(question).await?;
+    if !analysis.explanation.causes.is_empty() && subject == Subject::Cohort {
+        loader.add_attributes(&mut analysis, &resources, range).await?;
+        analysis.name_requests();
+    }
+    let (slow, fast) = (analysis.explanation.slow.spans, analysis.explanation.fast.spans);
+    let matched = Matched { slow: chosen.matched[0], fast: chosen.matched[1] };
+    if matched.slow > slow || matched.fast > fast {
+        notes.push(format!(
+            "{slow} of {} requests in question and {fast} of {} to compare with were drawn at random, the same ones each time.",
+            matched.slow, matched.fast
+        ));
+    }
+    analysis.explanation.coverage.matched = Some(matched);
+    let mut all = chosen.notes;
+    all.append(&mut notes);
+    all.append(&mut analysis.explanation.notes);
+    analysis.explanation.notes = all;
+    Ok(analysis)
+}
+
+/// Analyses on a thread for long work: a second of arithmetic would hold up other questions.
+async fn off_thread(question: Question) -> Result<Analysis> {
+    let done = tokio::task::spawn_blocking(move || analyse(question)).await;
+    done.map_err(|error| {
+        let (action, path) = ("analysing", "the requests".to_owned());
+        QueryError::Lake(LakeError::Storage { action, path, source: std::io::Error::other(error) })
+    })
+}
+
+/// The seed of a question: the same question draws the same requests.
+fn seed_of(query: &ExplainQuery) -> u64 {
+    xxh3_64(format!("{}\n{}", query.target, query.baseline.as_deref().unwrap_or_default()).as_bytes())
+}
+
+fn invalid(message: impl Into<String>) -> QueryError {
+    QueryError::Invalid(message.into())
+}

@@ -1,0 +1,94 @@
+//! Permalinks into the page: the explanation itself, and where to see a cause.
+
+use hotspan_analysis::Cause;
+use http::{HeaderMap, header};
+
+use super::request::ExplainQuestion;
+
+/// What links are made of.
+#[derive(Debug)]
+pub(super) struct Links {
+    base: String,
+    target: String,
+    baseline: Option<String>,
+    range: (i64, i64),
+    has_range: bool,
+    profile_type: Option<String>,
+}
+
+impl Links {
+    /// The links of an answer; absolute if the request says how the server is reached.
+    pub(super) fn of(headers: &HeaderMap, question: &ExplainQuestion) -> Self {
+        let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+        let host = header("x-forwarded-host").or_else(|| header(header::HOST.as_str()));
+        // A name with other characters is no host, and must not reach a ticket.
+        let is_host = |host: &&str| host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".:-[]_".contains(&byte));
+        let scheme = header("x-forwarded-proto").filter(|scheme| *scheme == "https").unwrap_or("http");
+        let times = question.times.map(|times| times.after);
+        Self {
+            base: host.filter(is_host).map_or_else(String::new, |host| format!("{scheme}://{host}")),
+            target: question.query.target.clone(),
+            baseline: question.query.baseline.clone(),
+            range: times.unwrap_or(question.query.default_range),
+            has_range: times.is_some() || question.query.range.is_some() || question.query.target.starts_with('{'),
+            profile_type: question.profile_type.clone(),
+        }
+    }
+
+    /// The page that shows the same explanation.
+    pub(super) fn explanation(&self) -> String {
+        let mut parameters = self.time();
+        parameters.push(("target", self.target.clone()));
+        parameters.extend(self.baseline.iter().map(|baseline| ("baseline", baseline.clone())));
+        parameters.extend(self.profile_type.iter().map(|name| ("type", name.clone())));
+        self.page("explain", &parameters)
+    }
+
+    /// The page that shows a cause in its flame graph.
+    pub(super) fn cause(&self, cause: &Cause) -> String {
+        let mut parameters = Vec::new();
+        if let Some(function) = &cause.function {
+            parameters.extend([("fn", function.clone()), ("find", function.clone())]);
+        }
+        match cause.traces.first() {
+            Some(trace) if !self.target.trim_start().starts_with(['{', '(']) => {
+                self.page(&format!("trace/{trace}"), &parameters)
+            }
+            _ => {
+                parameters.extend(self.time());
+                parameters.push(("q", self.target.clone()));
+                self.page("traces", &parameters)
+            }
+        }
+    }
+
+    fn time(&self) -> Vec<(&'static str, String)> {
+        if !self.has_range {
+            return Vec::new();
+        }
+        let milliseconds = |nanos: i64| nanos.div_euclid(1_000_000).to_string();
+        vec![("from", milliseconds(self.range.0)), ("to", milliseconds(self.range.1))]
+    }
+
+    /// The page keeps its state in the fragment, its parameters sorted.
+    fn page(&self, path: &str, parameters: &[(&str, String)]) -> String {
+        let mut sorted: Vec<&(&str, String)> = parameters.iter().collect();
+        sorted.sort_by_key(|(name, _)| *name);
+        let query: Vec<String> = sorted.iter().map(|(name, value)| format!("{name}={}", escaped(value))).collect();
+        let mark = if query.is_empty() { "" } else { "?" };
+        format!("{}/#/{path}{mark}{}", self.base, query.join("&"))
+    }
+}
+
+/// Escapes a value for the query of a link.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            out.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    out
+}
