@@ -230,5 +230,29 @@ pub(super) fn scenarios() -> Vec<Scenario> {
             let time = shop.about(if slow { 110.0 } else { 20.0 });
             shop.work_on(4, &below(&own, &["shop::rank::score|src/rank.rs|44"]), time);
         }),
+        scenario("samples name the local root only", Planted::Function("main.lookupTaxRate", "cpu"), |shop, slow| {
+            shop.names_local_root = true;
+            inner_span(shop, slow);
+        }),
+        scenario(
+            "samples name the local root only, and no time",
+            Planted::Function("main.lookupTaxRate", "cpu"),
+            |shop, slow| {
+                shop.names_local_root = true;
+                shop.timed = false;
+                inner_span(shop, slow);
+            },
+        ),
     ]
+}
+
+/// Parsing in a span inside the request.
+fn inner_span(shop: &mut Workshop<'_>, slow: bool) {
+    shop.waits = Waits::Unseen;
+    begin(shop);
+    usual_work(shop);
+    shop.enter("checkout", "calculateTax", Internal);
+    let parse = shop.about(if slow { 110.0 } else { 8.0 });
+    shop.work(&below(&GO, &["main.calculateTax|tax.go|90", "main.lookupTaxRate|tax.go|112"]), parse);
+    shop.leave();
 }

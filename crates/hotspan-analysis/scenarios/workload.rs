@@ -42,6 +42,8 @@ pub(crate) struct Workshop<'w> {
     pub(crate) timed: bool,
     /// Distance of CPU samples.
     pub(crate) cpu_period: i64,
+    /// Whether samples name the span that the service was called by, not the one inside.
+    pub(crate) names_local_root: bool,
     /// Whether spans are profiled.
     pub(crate) profiled: bool,
 }
@@ -69,6 +71,7 @@ impl<'w> Workshop<'w> {
             waits: Waits::OffCpu(20_000_000),
             timed: true,
             cpu_period: 10_000_000,
+            names_local_root: false,
             profiled: true,
         }
     }
@@ -243,7 +246,9 @@ impl<'w> Workshop<'w> {
     }
 
     fn push(&mut self, stack: StackId, measure: Measure, time: i64, value: i64) {
-        let Some(span) = self.open.last().copied().filter(|_| self.profiled) else { return };
+        let is_root = |span: &&u32| self.request.spans[**span as usize].role == SpanKind::Server;
+        let named = if self.names_local_root { self.open.iter().rfind(is_root) } else { self.open.last() };
+        let Some(span) = named.copied().filter(|_| self.profiled) else { return };
         let time = self.timed.then_some(time);
         self.request.samples.push(RequestSample { span, stack, measure, time, value, link: LinkStrength::Exact });
     }

@@ -7,9 +7,10 @@ use crate::clock_skew::{ClockSkew, correct_clocks};
 use crate::explanation::{Cause, Coverage, Explanation, ServiceCoverage, SideSummary, Verdict};
 use crate::ledger::{Ledger, ledger};
 use crate::ledger_summary::{Reach, ledger_summary, path_steps, side_summary};
+use crate::local_roots::fold_silent_spans;
 use crate::matrix::{FEW_REQUESTS, Matrix};
 use crate::moved::moved;
-use crate::notes::notes;
+use crate::notes::{folded_note, notes};
 use crate::part::Part;
 use crate::request::Request;
 use crate::separating::separating_attributes;
@@ -110,6 +111,7 @@ const VISIBLE: f64 = 3.5;
 /// Explains why the requests in question take longer than the others.
 pub fn analyse(question: Question) -> Analysis {
     let Question { vocabulary, mut slow, mut fast, subject, seed, text } = question;
+    let folded = fold_silent_spans(&vocabulary, &mut [&mut slow, &mut fast]);
     let skew = correct_clocks(&vocabulary, &mut [&mut slow, &mut fast]);
     let sources = Sources::of(&vocabulary, &[&slow, &fast]);
     let ledger = ledger(&vocabulary, &sources, &slow, &fast);
@@ -161,6 +163,7 @@ pub fn analyse(question: Question) -> Analysis {
         notes: Vec::new(),
     };
     explanation.notes = notes(&vocabulary, &sources, &ledger, &explanation, subject);
+    explanation.notes.extend(folded_note(&vocabulary, &folded));
     let mut analysis =
         Analysis { vocabulary, sides: [slow, fast], ledger, matrix, explanation, cause_operations, text };
     analysis.name_requests();

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! gather (store)          requests of two sides: spans below the one in question, samples by call path
+//!   -> local_roots        inner spans whose samples name their local root are folded into it
 //!   -> clock_skew         clocks that differ are shifted
 //!   -> critical_path      only time on it counts
 //!   -> sources            which profiles count, so that nothing counts twice
@@ -27,6 +28,7 @@ pub mod explanation;
 pub mod gather;
 pub mod ledger;
 pub mod ledger_summary;
+pub mod local_roots;
 pub mod matrix;
 pub mod merged_tree;
 pub mod moved;

@@ -8,7 +8,7 @@ use crate::moved::service_name;
 use crate::part::Part;
 use crate::sources::Sources;
 use crate::tree::{NodeId, NodeKey};
-use crate::vocabulary::Vocabulary;
+use crate::vocabulary::{OperationId, Vocabulary};
 
 /// A share of the time that is worth a word.
 const WORTH_A_WORD: f64 = 0.2;
@@ -190,6 +190,20 @@ fn sampling(notes: &mut Vec<String>, explanation: &Explanation) {
             ms(smallest)
         ));
     }
+}
+
+/// What to know of inner spans that were folded into those that have their samples.
+pub(crate) fn folded_note(vocabulary: &Vocabulary, folded: &[OperationId]) -> Option<String> {
+    const NAMED: usize = 3;
+    let names: Vec<&str> =
+        folded.iter().take(NAMED).map(|id| vocabulary.text_of(vocabulary.operation_of(*id).name)).collect();
+    let more = if folded.len() > NAMED { format!(" and {} more", folded.len() - NAMED) } else { String::new() };
+    (!folded.is_empty()).then(|| {
+        format!(
+            "Samples name the span that a service was called by, not the one inside: {}{more} count as part of their callers.",
+            names.join(", ")
+        )
+    })
 }
 
 /// Milliseconds as a person reads them.
