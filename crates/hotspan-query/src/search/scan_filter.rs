@@ -149,3 +149,43 @@ fn narrow_numbers<N: Copy + PartialOrd>(op: CompareOp, values: &[N], bound: N, k
         CompareOp::Match | CompareOp::NotMatch => {}
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::{ArrayRef, DictionaryArray, Int8Array, Int64Array, StringArray};
+    use arrow::datatypes::Int32Type;
+    use hotspan_traceql::Program;
+
+    use super::*;
+
+    fn matches(query: &str) -> (Vec<&'static str>, Vec<bool>) {
+        let services: DictionaryArray<Int32Type> = ["a", "b", "a", "c"].into_iter().collect();
+        let columns: Vec<(&str, ArrayRef)> = vec![
+            ("service", Arc::new(services)),
+            ("name", Arc::new(StringArray::from(vec!["get", "get", "put", "post"]))),
+            ("duration", Arc::new(Int64Array::from(vec![1_000_000, 2_000_000, 3_000_000, 4_000_000]))),
+            ("status", Arc::new(Int8Array::from(vec![0, 2, 2, 0]))),
+        ];
+        let batch = RecordBatch::try_from_iter(columns).unwrap();
+        let program = Program::new(query).unwrap();
+        let condition = program.search().unwrap().span_filter().unwrap().condition().clone();
+        let filter = ScanFilter::of(program.fields(), &condition);
+        let kept = filter.matches(&batch).iter().map(|keep| keep.unwrap()).collect();
+        (filter.columns(), kept)
+    }
+
+    /// Scenario: filters of which all, some or nothing can be told from cheap columns.
+    /// Guarantee: what is told is right, and what is not told lets every row through.
+    #[test]
+    fn never_less_than_the_filter() {
+        let service = matches(r#"{ resource.service.name = "a" && duration > 1ms }"#);
+        assert_eq!(service, (vec!["duration", "service"], vec![false, false, true, false]));
+        let attribute = matches(r#"{ resource.service.name = "a" && span.x = 1 }"#);
+        assert_eq!(attribute, (vec!["service"], vec![true, false, true, false]));
+        assert_eq!(matches(r#"{ name =~ "p.*" && status != error }"#).1, [false, false, false, true]);
+        assert_eq!(matches(r#"{ name = "get" || span.x = 1 }"#), (vec![], vec![true; 4]));
+        assert_eq!(matches("{ }"), (vec![], vec![true; 4]));
+    }
+}

@@ -1,6 +1,7 @@
 //! `compare()`: how often each attribute value occurs among the selected spans and among the others.
 
 use hashbrown::HashMap;
+use hashbrown::hash_map::Entry;
 
 use super::Function;
 use super::grid::TimeGrid;
@@ -185,11 +186,12 @@ fn known_or_new<'g>(
 
 /// The row of a value, made if it is new and there is room.
 fn row_of<'c>(counts: &'c mut Counts, room: &mut Room, value: Value) -> Option<&'c mut Vec<f64>> {
-    if !counts.values.contains_key(&value) {
-        let row = if counts.values.len() < MAX_VALUES { room.new_row() } else { None };
-        counts.values.insert(value.clone(), row?);
+    let has_room = counts.values.len() < MAX_VALUES;
+    match counts.values.entry(value) {
+        Entry::Occupied(known) => Some(known.into_mut()),
+        Entry::Vacant(new) if has_room => Some(new.insert(room.new_row()?)),
+        Entry::Vacant(_) => None,
     }
-    counts.values.get_mut(&value)
 }
 
 fn count(
