@@ -12,10 +12,11 @@ import { Hotspan } from './lib/hotspan.mjs';
 import { isListed, writeReport } from './lib/report.mjs';
 import { Service } from './lib/service.mjs';
 import go from './rows/go.mjs';
+import java from './rows/java.mjs';
 import node from './rows/node.mjs';
 import python from './rows/python.mjs';
 
-const rows = [...go, ...node, ...python].map((row) => {
+const rows = [...go, ...java, ...node, ...python].map((row) => {
   const name = `${row.language} ${row.mode}`;
   return { ...row, name, service: `order-service-${name.replace(' ', '-')}` };
 });
@@ -44,6 +45,7 @@ for (const row of rows.filter(isWanted)) {
       OTEL_EXPORTER_OTLP_ENDPOINT: `http://${hotspan.addresses['otlp-http']}`,
       PYROSCOPE_SERVER_ADDRESS: hotspan.url,
       HOTSPAN_ADDRESS: hotspan.url,
+      ...row.env,
     };
     const service = await Service.start({ ...row, name: row.service, env });
     const { share } = await checkClient(row, hotspan, service).finally(() => service.child.kill());

@@ -5,31 +5,35 @@ import assert from 'node:assert/strict';
 export const CHECKOUT = { method: 'POST', path: '/api/checkout?items=', spans: ['POST /api/checkout', 'order.calculate_totals', 'calculate_tax'] };
 export const SEARCH = { method: 'GET', path: '/api/search?words=', spans: ['GET /api/search', 'catalogue.rank'] };
 
-// Runs a row: two chosen requests of different kinds side by side with one that is not chosen, twice.
+// Runs a row: chosen requests of different kinds side by side with others that are not chosen.
 // Returns what stands in the matrix.
 export async function checkClient(row, hotspan, service) {
-  const send = (request, amount, chosen) => service.send(request.method, request.path + amount, { chosen });
+  const by = row.choosesBy ?? 'request';
+  const send = (request, amount, chosen) => service.send(request.method, request.path + amount, { chosen, by });
   const items = await service.calibrate((amount) => send(CHECKOUT, amount, false));
   const words = await service.calibrate((amount) => send(SEARCH, amount, false));
+  const checkout = (chosen) => send(CHECKOUT, chosen ? items : Math.ceil(items / 4), chosen);
+  const search = (chosen) => send(SEARCH, chosen ? words : Math.ceil(words / 4), chosen);
   const rounds = [];
   for (let round = 0; round < 2; round += 1) {
-    const [slow, other, unchosen] = await Promise.all([
-      send(CHECKOUT, items, true),
-      send(SEARCH, words, true),
-      send(CHECKOUT, Math.ceil(items / 4), false),
-    ]);
+    const [slow, other, unchosen] = row.oneAtATime
+      ? await oneAfterTheOther(row.oneAtATime, checkout, search)
+      : await Promise.all([checkout(true), search(true), checkout(false)]);
     rounds.push({ slow, other, unchosen });
   }
+  await new Promise((resolve) => setTimeout(resolve, row.settle ?? 0));
   await row.collect?.(hotspan, service);
   const exit = await service.child.stop();
-  assert.equal(exit, 0, `${row.name} ended with ${exit}: ${service.child.said.slice(-20).join('\n')}`);
+  assert.equal(exit, row.exit ?? 0, `${row.name} ended with ${exit}: ${service.child.said.slice(-20).join('\n')}`);
 
   const [checkoutCode, searchCode] = row.functions;
   const shares = [];
   for (const { slow, other, unchosen } of rounds) {
     shares.push(await checkRequest(row, hotspan, slow.traceId, CHECKOUT, checkoutCode, searchCode));
     shares.push(await checkRequest(row, hotspan, other.traceId, SEARCH, searchCode, checkoutCode));
-    await hotspan.until('the spans of the request that is not profiled', async () => (await hotspan.spans(unchosen.traceId)).length > 0);
+    if (row.choosesBy !== 'trace') {
+      await hotspan.until('the spans of the request that is not profiled', async () => (await hotspan.spans(unchosen.traceId)).length > 0);
+    }
     const samples = await hotspan.samples(unchosen.traceId, row.type);
     assert.equal(samples.length, 0, 'a request that was not chosen has samples');
   }
@@ -41,6 +45,15 @@ export async function checkClient(row, hotspan, service) {
   return { share: Math.min(...shares) };
 }
 
+// For a profiler that takes one request at a time: in the company of requests that are not chosen, or alone where it can't
+// tell them apart.
+async function oneAfterTheOther(how, checkout, search) {
+  const beside = (request) => (how === 'alone' ? null : request(false));
+  const [slow] = await Promise.all([checkout(true), beside(search)]);
+  const [other] = await Promise.all([search(true), beside(checkout)]);
+  return [slow, other, await checkout(false)];
+}
+
 // The share of the span's flame graph that is the function which burned the time.
 async function checkRequest(row, hotspan, traceId, request, own, foreign) {
   const spans = await hotspan.until(`all spans of ${request.spans[0]}`, async () => {
@@ -50,7 +63,7 @@ async function checkRequest(row, hotspan, traceId, request, own, foreign) {
   const slow = spans.find((span) => span.name === (row.linksTo === 'span' ? request.spans.at(-1) : request.spans[0]));
   assert.equal(slow.service, row.service);
 
-  const stacks = await hotspan.until(`the flame graph of ${slow.name}`, async () => {
+  const stacks = await hotspan.until(`the flame graph of ${slow.name} in trace ${traceId}`, async () => {
     const stacks = await hotspan.stacks({ span_id: slow.id, type: row.type });
     return stacks.length > 0 && stacks;
   });

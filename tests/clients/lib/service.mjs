@@ -18,26 +18,32 @@ export class Service {
     return Object.assign(service, { child, url });
   }
 
-  // Sends a request with a trace id of our own. Only `chosen` ones are to be profiled.
-  async send(method, path, { chosen }) {
+  // Sends a request with a trace id of our own. Only `chosen` ones are to be profiled: those with a header, or where the
+  // profiler knows of traces only, those whose trace is sampled.
+  async send(method, path, { chosen, by }) {
     const traceId = randomBytes(16).toString('hex');
-    const headers = { traceparent: `00-${traceId}-${randomBytes(8).toString('hex')}-01` };
+    const sampled = by === 'trace' && !chosen ? '00' : '01';
+    const headers = { traceparent: `00-${traceId}-${randomBytes(8).toString('hex')}-${sampled}` };
     if (chosen) headers['x-profile'] = '1';
     const from = performance.now();
-    const response = await fetch(this.url + path, { method, headers });
+    const response = await fetch(this.url + path, { method, headers, signal: AbortSignal.timeout(60_000) });
     if (!response.ok) throw this.child.failure(`${method} ${path}: ${response.status} ${await response.text()}`);
     await response.text();
     return { traceId, milliseconds: performance.now() - from };
   }
 
-  // How many items make a slow request on this machine; warms the runtime up on the way.
+  // How many items make a slow request on this machine, once the runtime is warm: its first requests take long for
+  // reasons of their own, so only an amount that is slow twice in a row counts.
   async calibrate(send) {
     let amount = 10;
-    for (let round = 0; round < 8; round += 1) {
+    let slowBefore = false;
+    for (let round = 0; round < 16; round += 1) {
       const { milliseconds } = await send(amount);
-      if (milliseconds > SLOW / 3) return Math.min(Math.ceil((amount * SLOW) / milliseconds), 100_000);
-      amount = Math.min(Math.ceil(amount * Math.min(10, Math.max(2, SLOW / milliseconds))), 100_000);
+      const isSlow = milliseconds > 0.7 * SLOW;
+      if (isSlow && slowBefore) return amount;
+      slowBefore = isSlow;
+      if (!isSlow) amount = Math.min(Math.ceil(amount * Math.min(10, Math.max(1.2, SLOW / milliseconds))), 100_000);
     }
-    throw this.child.failure(`${amount} items take less than ${SLOW / 3} ms`);
+    throw this.child.failure(`${amount} items take less than ${0.7 * SLOW} ms`);
   }
 }

@@ -1,0 +1,39 @@
+// Java. Maven takes minutes on a machine that has nothing yet, so these rows are left out of the quick run.
+const functions = [/Checkout\.parseTaxTable\b/, /Catalogue\.rankProducts\b/];
+const common = { language: 'java', needs: ['java', 'mvn'], slow: true, functions, type: 'cpu', linksTo: 'root', exit: 143 };
+const uploading = { PYROSCOPE_UPLOAD_INTERVAL: '2s' };
+
+export default [
+  {
+    ...common,
+    mode: 'extension',
+    client: 'OpenTelemetry agent with the Pyroscope extension',
+    packages: ['opentelemetry-javaagent', 'otel'],
+    choosesBy: 'trace',
+    env: uploading,
+    settle: 5000,
+  },
+  {
+    ...common,
+    mode: 'agent',
+    client: 'OpenTelemetry agent with the Pyroscope agent',
+    packages: ['opentelemetry-javaagent', 'agent', 'otel'],
+    choosesBy: 'trace',
+    env: uploading,
+    settle: 5000,
+  },
+  {
+    ...common,
+    mode: 'request',
+    client: 'async-profiler JFR per request with its spans, uploaded',
+    packages: ['opentelemetry-javaagent', 'async-profiler'],
+    oneAtATime: true,
+  },
+  {
+    ...common,
+    mode: 'request-otlp',
+    client: 'async-profiler OTLP per request, uploaded',
+    packages: ['opentelemetry-javaagent', 'async-profiler'],
+    oneAtATime: 'alone',
+  },
+];
