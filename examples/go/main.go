@@ -54,7 +54,7 @@ func run() error {
 	})
 	server := &http.Server{Handler: profiler.handler(routes)}
 
-	listener, err := net.Listen("tcp", "127.0.0.1:"+setting("PORT", "8080"))
+	listener, err := net.Listen("tcp", setting("HOST", "127.0.0.1")+":"+setting("PORT", "8080"))
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,8 @@
 // What every client must give: the code of the slow span, linked, and nothing of any other request.
 import assert from 'node:assert/strict';
 
+import { until } from './hotspan.mjs';
+
 // The slow requests of the example services: their spans, from the request's own to the one that burns the CPU.
 export const CHECKOUT = { method: 'POST', path: '/api/checkout?items=', spans: ['POST /api/checkout', 'order.calculate_totals', 'calculate_tax'] };
 export const SEARCH = { method: 'GET', path: '/api/search?words=', spans: ['GET /api/search', 'catalogue.rank'] };
@@ -32,7 +34,7 @@ export async function checkClient(row, hotspan, service) {
     shares.push(await checkRequest(row, hotspan, slow.traceId, CHECKOUT, checkoutCode, searchCode));
     shares.push(await checkRequest(row, hotspan, other.traceId, SEARCH, searchCode, checkoutCode));
     if (row.choosesBy !== 'trace') {
-      await hotspan.until('the spans of the request that is not profiled', async () => (await hotspan.spans(unchosen.traceId)).length > 0);
+      await until('the spans of the request that is not profiled', async () => (await hotspan.spans(unchosen.traceId)).length > 0);
     }
     const samples = await hotspan.samples(unchosen.traceId, row.type);
     assert.equal(samples.length, 0, 'a request that was not chosen has samples');
@@ -56,14 +58,14 @@ async function oneAfterTheOther(how, checkout, search) {
 
 // The share of the span's flame graph that is the function which burned the time.
 async function checkRequest(row, hotspan, traceId, request, own, foreign) {
-  const spans = await hotspan.until(`all spans of ${request.spans[0]}`, async () => {
+  const spans = await until(`all spans of ${request.spans[0]}`, async () => {
     const spans = await hotspan.spans(traceId);
     return request.spans.every((name) => spans.some((span) => span.name === name)) && spans;
   });
   const slow = spans.find((span) => span.name === (row.linksTo === 'span' ? request.spans.at(-1) : request.spans[0]));
   assert.equal(slow.service, row.service);
 
-  const stacks = await hotspan.until(`the flame graph of ${slow.name} in trace ${traceId}`, async () => {
+  const stacks = await until(`the flame graph of ${slow.name} in trace ${traceId}`, async () => {
     const stacks = await hotspan.stacks({ span_id: slow.id, type: row.type });
     return stacks.length > 0 && stacks;
   });

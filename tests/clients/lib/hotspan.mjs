@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { Child } from './processes.mjs';
 import { root } from './project.mjs';
 
-const program = process.env.HOTSPAN ?? join(root, 'target', 'debug', 'hotspan');
+export const program = process.env.HOTSPAN ?? join(root, 'target', 'debug', 'hotspan');
 
 export class Hotspan {
   // `ports` may fix some of them: http, otlp-grpc, otlp-http, tempo.
@@ -22,7 +22,7 @@ export class Hotspan {
       server.addresses[name] = address;
     }
     server.url = `http://${server.addresses.http}`;
-    await server.until('the server is ready', async () => (await fetch(`${server.url}/ready`)).ok);
+    await until('the server is ready', async () => (await fetch(`${server.url}/ready`)).ok);
     return server;
   }
 
@@ -84,22 +84,22 @@ export class Hotspan {
     }
     return samples;
   }
+}
 
-  // Tries until it gets a true answer.
-  async until(what, attempt, patience = 30_000) {
-    const deadline = Date.now() + patience;
-    let last;
-    while (Date.now() < deadline) {
-      try {
-        const answer = await attempt();
-        if (answer) return answer;
-      } catch (error) {
-        last = error;
-      }
-      await new Promise((resolve) => setTimeout(resolve, 100));
+// Tries until it gets a true answer.
+export async function until(what, attempt, patience = 30_000) {
+  const deadline = Date.now() + patience;
+  let last;
+  while (Date.now() < deadline) {
+    try {
+      const answer = await attempt();
+      if (answer) return answer;
+    } catch (error) {
+      last = error;
     }
-    throw new Error(`${what}: not within ${patience / 1000} s${last ? `; the last error was ${last}` : ''}`);
+    await new Promise((resolve) => setTimeout(resolve, 100));
   }
+  throw new Error(`${what}: not within ${patience / 1000} s${last ? `; the last error was ${last}` : ''}`);
 }
 
 const hex = (base64) => Buffer.from(base64, 'base64').toString('hex');

@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# The flame graph of a span as text, and its ten hottest functions.
+#
+#   flame_of_span.sh SERVICE SPAN_ID
+set -euo pipefail
+server=${PYROSCOPE_URL:-http://localhost:4040}
+
+curl --silent --show-error --fail "$server/api/v1/profile?app=$1&span_id=$2&format=flamegraph"
+curl --silent --show-error --fail --get "$server/api/v1/query" \
+  --data-urlencode "query=topk(10, $1.cpu{span_id=\"$2\"})"
+echo
