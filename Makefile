@@ -38,12 +38,16 @@ chromium:
 screenshots: build chromium ## Make the pictures in docs/screenshots anew, from the demo
 	cd ui && HOTSPAN_BIN=$${CARGO_TARGET_DIR:-$(CURDIR)/target}/quick/hotspan npm run screenshots
 
+NODE_TEST := node --test --test-concurrency=1
+CLIENT_TESTS := $(wildcard tests/deploy/*.test.mjs tests/runbooks/*.test.mjs tests/clients/*.test.mjs)
+
 test-clients-quick: test-rust
-	HOTSPAN=$${CARGO_TARGET_DIR:-$(CURDIR)/target}/debug/hotspan node --test tests/clients
+	cd tests && npm ci --no-audit --no-fund --loglevel=error
+	HOTSPAN=$${CARGO_TARGET_DIR:-$(CURDIR)/target}/debug/hotspan $(NODE_TEST) $(CLIENT_TESTS)
 
 test-clients: ui ## Run real services in every language and write the matrix in docs/clients.md
 	$(CARGO) build -p hotspan
-	CLIENTS=all HOTSPAN=$${CARGO_TARGET_DIR:-$(CURDIR)/target}/debug/hotspan node --test tests/clients
+	CLIENTS=all HOTSPAN=$${CARGO_TARGET_DIR:-$(CURDIR)/target}/debug/hotspan $(NODE_TEST) $(wildcard tests/clients/*.test.mjs)
 
 check: ui ## Format, lint and type-check everything, warnings denied
 	$(CARGO) fmt --all --check

@@ -2,21 +2,25 @@
 //
 //   node --test tests/clients                    the rows that `make test` runs
 //   CLIENTS=all node --test tests/clients        all rows; writes docs/clients.md
-//   CLIENTS=go node --test tests/clients         the rows whose name begins so
+//   CLIENTS=go node --test tests/clients         the rows whose name begins so; writes theirs
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
+import { mkdtempSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 
 import { checkClient } from './lib/check.mjs';
 import { Hotspan } from './lib/hotspan.mjs';
 import { isListed, writeReport } from './lib/report.mjs';
-import { Service } from './lib/service.mjs';
+import { addressesOf, freePort, Service } from './lib/service.mjs';
 import go from './rows/go.mjs';
 import java from './rows/java.mjs';
 import node from './rows/node.mjs';
 import python from './rows/python.mjs';
+import rust from './rows/rust.mjs';
 
-const rows = [...go, ...java, ...node, ...python].map((row) => {
+const rows = [...go, ...java, ...node, ...python, ...rust].map((row) => {
   const name = `${row.language} ${row.mode}`;
   return { ...row, name, service: `order-service-${name.replace(' ', '-')}` };
 });
@@ -30,7 +34,7 @@ before(async () => {
 });
 after(async () => {
   await hotspan?.stop();
-  if (wanted === 'all') writeReport(rows, results);
+  if (wanted !== 'quick') writeReport(rows, results);
 });
 
 for (const row of rows.filter(isWanted)) {
@@ -40,21 +44,27 @@ for (const row of rows.filter(isWanted)) {
     const missing = row.needs.find((command) => spawnSync('which', [command]).status !== 0);
     if (missing && wanted === 'quick') return context.skip(`${missing} is not on this machine`);
     assert.ok(!missing, `${missing} is not on this machine`);
-    results.set(row.name, { passed: false, note: 'see the log' });
-    const env = {
-      OTEL_EXPORTER_OTLP_ENDPOINT: `http://${hotspan.addresses['otlp-http']}`,
-      PYROSCOPE_SERVER_ADDRESS: hotspan.url,
-      HOTSPAN_ADDRESS: hotspan.url,
-      ...row.env,
-    };
+    results.set(row.name, { passed: false });
+    const own = row.server && (await startOwnServer(row));
+    const server = own?.server ?? hotspan;
+    const env = { ...addressesOf(server), ...own?.env, ...row.env };
     const service = await Service.start({ ...row, name: row.service, env });
-    const { share } = await checkClient(row, hotspan, service).finally(() => service.child.kill());
+    const { share } = await checkClient(row, server, service).finally(() => service.child.kill());
+    await own?.server.stop();
     results.set(row.name, { passed: true, share });
     context.diagnostic(`${Math.round(share * 100)} % of the slow span is the function that burned the time`);
   });
 }
 
+// A server that is told beforehand on which port the service will listen.
+async function startOwnServer(row) {
+  const port = await freePort();
+  const folder = mkdtempSync(join(tmpdir(), 'hotspan-clients-'));
+  const server = await Hotspan.start({ args: row.server({ folder, service: row.service, port }) });
+  return { server, env: { PORT: String(port) } };
+}
+
 // Scenario: a row was added or a package was updated. Guarantee: the matrix in docs/clients.md has been written since.
-test('docs/clients.md has every row', { skip: wanted === 'all' }, () => {
+test('docs/clients.md has every row', { skip: wanted !== 'quick' }, () => {
   for (const row of rows) assert.ok(isListed(row), `run make test-clients: docs/clients.md lacks ${row.name}`);
 });

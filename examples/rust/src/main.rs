@@ -20,7 +20,7 @@ use axum::Router;
 use axum::extract::{Query, State};
 use axum::http::HeaderMap;
 use axum::routing::{get, post};
-use profiling::Profiling;
+use profiling::{Profiling, Tags};
 
 /// A demonstration needs no more than 100,000 of anything.
 fn number(query: &HashMap<String, usize>, name: &str) -> usize {
@@ -28,45 +28,45 @@ fn number(query: &HashMap<String, usize>, name: &str) -> usize {
 }
 
 async fn checkout(
-    State(profiling): State<Arc<Profiling>>,
+    State(tags): State<Arc<Tags>>,
     headers: HeaderMap,
     Query(query): Query<HashMap<String, usize>>,
 ) -> String {
     let is_chosen = head_sampling::is_chosen(&headers);
     tracing::in_request("POST /api/checkout", &headers, || {
-        let total = checkout::checkout(number(&query, "items"), &|work| profiling.around(is_chosen, work));
+        let total = checkout::checkout(number(&query, "items"), &|work| tags.around(is_chosen, work));
         format!("{{\"total\": {total}}}\n")
     })
 }
 
 async fn search(
-    State(profiling): State<Arc<Profiling>>,
+    State(tags): State<Arc<Tags>>,
     headers: HeaderMap,
     Query(query): Query<HashMap<String, usize>>,
 ) -> String {
     let is_chosen = head_sampling::is_chosen(&headers);
     tracing::in_request("GET /api/search", &headers, || {
-        let best = search::search(number(&query, "words"), &|work| profiling.around(is_chosen, work));
+        let best = search::search(number(&query, "words"), &|work| tags.around(is_chosen, work));
         format!("{{\"best\": \"{best}\"}}\n")
     })
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mode = std::env::args().nth(1).unwrap_or_else(|| "hotspan".to_owned());
-    let profiling = Arc::new(Profiling::start(&mode)?);
+    let (profiling, tags) = Profiling::start(&mode)?;
     let tracing = tracing::start(&mode)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_all().build()?;
-    runtime.block_on(serve(&mode, Arc::clone(&profiling)))?;
+    runtime.block_on(serve(&mode, Arc::new(tags)))?;
     // What is still in memory goes out before the process ends.
     tracing.shutdown()?;
-    Arc::into_inner(profiling).ok_or("a request is still under way")?.stop()
+    profiling.stop()
 }
 
-async fn serve(mode: &str, profiling: Arc<Profiling>) -> Result<(), Box<dyn std::error::Error>> {
+async fn serve(mode: &str, tags: Arc<Tags>) -> Result<(), Box<dyn std::error::Error>> {
     let routes = Router::new()
         .route("/api/checkout", post(checkout))
         .route("/api/search", get(search))
-        .with_state(profiling);
+        .with_state(tags);
     let port = std::env::var("PORT").unwrap_or_else(|_| "8080".to_owned());
     let listener = tokio::net::TcpListener::bind(format!("127.0.0.1:{port}")).await?;
     println!("order-service listens on http://{}, profiler: {mode}", listener.local_addr()?);

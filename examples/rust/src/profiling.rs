@@ -17,20 +17,24 @@ pub type Around<'a> = &'a dyn Fn(&mut dyn FnMut());
 
 type Tag = Box<dyn Fn(String, String) -> pyroscope::Result<()> + Send + Sync>;
 
+/// The profiler that runs; dropping or stopping it sends what is left.
 pub enum Profiling {
     Hotspan(Profiler),
-    Pyroscope { agent: Box<PyroscopeAgent<PyroscopeAgentRunning>>, add: Tag, remove: Tag },
+    Pyroscope(Box<PyroscopeAgent<PyroscopeAgentRunning>>),
 }
+
+/// What requests need of it: with the pyroscope crate, functions that tag the thread.
+pub struct Tags(Option<(Tag, Tag)>);
 
 impl Profiling {
     /// Before the first span: the profiler must see OpenTelemetry's contexts from the start.
-    pub fn start(mode: &str) -> Result<Profiling, Box<dyn std::error::Error>> {
+    pub fn start(mode: &str) -> Result<(Profiling, Tags), Box<dyn std::error::Error>> {
         match mode {
             "hotspan" => {
                 observe_opentelemetry()?;
                 let conditions = Conditions { sampled_traces: true, ..Conditions::default() };
                 let builder = Profiler::builder(service_name()).endpoint("http://localhost:4318");
-                Ok(Profiling::Hotspan(builder.conditions(conditions).start()?))
+                Ok((Profiling::Hotspan(builder.conditions(conditions).start()?), Tags(None)))
             }
             "pyroscope" => {
                 let server = std::env::var("PYROSCOPE_SERVER_ADDRESS");
@@ -40,28 +44,9 @@ impl Profiling {
                 let agent = PyroscopeAgentBuilder::new(server, service_name(), 100, "pyroscope-rs", version, backend);
                 let agent = agent.build()?.start()?;
                 let (add, remove) = agent.tag_wrapper();
-                Ok(Profiling::Pyroscope { add: Box::new(add), remove: Box::new(remove), agent: Box::new(agent) })
+                Ok((Profiling::Pyroscope(Box::new(agent)), Tags(Some((Box::new(add), Box::new(remove))))))
             }
             other => Err(format!("there is no profiler {other:?}; use hotspan or pyroscope").into()),
-        }
-    }
-
-    /// Runs work; with the pyroscope crate under the tags of the current span, if the request is chosen.
-    pub fn around(&self, is_chosen: bool, work: &mut dyn FnMut()) {
-        let Profiling::Pyroscope { add, remove, .. } = self else { return work() };
-        if !is_chosen {
-            return work();
-        }
-        let context = Context::current();
-        let span = context.span().span_context().clone();
-        let tags = [("trace_id", span.trace_id().to_string()), ("span_id", span.span_id().to_string())];
-        let tag_all = |tag: &Tag| tags.iter().try_for_each(|(name, id)| tag((*name).to_owned(), id.clone()));
-        if let Err(error) = tag_all(add) {
-            eprintln!("the request is not profiled: {error}");
-        }
-        work();
-        if let Err(error) = tag_all(remove) {
-            eprintln!("the thread keeps its tags: {error}");
         }
     }
 
@@ -69,8 +54,27 @@ impl Profiling {
     pub fn stop(self) -> Result<(), Box<dyn std::error::Error>> {
         match self {
             Profiling::Hotspan(profiler) => drop(profiler),
-            Profiling::Pyroscope { agent, .. } => agent.stop()?.shutdown(),
+            Profiling::Pyroscope(agent) => agent.stop()?.shutdown(),
         }
         Ok(())
+    }
+}
+
+impl Tags {
+    /// Runs work; with the pyroscope crate under the tags of the current span, if the request is chosen.
+    pub fn around(&self, is_chosen: bool, work: &mut dyn FnMut()) {
+        let Some((add, remove)) = self.0.as_ref().filter(|_| is_chosen) else { return work() };
+        let context = Context::current();
+        let span = context.span().span_context().clone();
+        let (trace_id, span_id) = (span.trace_id().to_string(), span.span_id().to_string());
+        let [trace, span] = ["trace_id", "span_id"].map(str::to_owned);
+        // Tags are set one by one: the span first and last, so that no sample knows the trace without the span.
+        if let Err(error) = add(span.clone(), span_id.clone()).and_then(|()| add(trace.clone(), trace_id.clone())) {
+            eprintln!("the request is not profiled: {error}");
+        }
+        work();
+        if let Err(error) = remove(trace, trace_id).and_then(|()| remove(span, span_id)) {
+            eprintln!("the thread keeps its tags: {error}");
+        }
     }
 }

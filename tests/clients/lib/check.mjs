@@ -23,8 +23,8 @@ export async function checkClient(row, hotspan, service) {
       : await Promise.all([checkout(true), search(true), checkout(false)]);
     rounds.push({ slow, other, unchosen });
   }
-  await new Promise((resolve) => setTimeout(resolve, row.settle ?? 0));
-  await row.collect?.(hotspan, service);
+  // Some clients send nothing when they are told to stop: their last upload is waited for.
+  if (row.uploadsLate) for (const { slow, other } of rounds) await waitForUpload(row, hotspan, [slow, other]);
   const exit = await service.child.stop();
   assert.equal(exit, row.exit ?? 0, `${row.name} ended with ${exit}: ${service.child.said.slice(-20).join('\n')}`);
 
@@ -36,7 +36,7 @@ export async function checkClient(row, hotspan, service) {
     if (row.choosesBy !== 'trace') {
       await until('the spans of the request that is not profiled', async () => (await hotspan.spans(unchosen.traceId)).length > 0);
     }
-    const samples = await hotspan.samples(unchosen.traceId, row.type);
+    const samples = await hotspan.samples({ trace_id: unchosen.traceId }, row.type);
     assert.equal(samples.length, 0, 'a request that was not chosen has samples');
   }
   await checkCohort(row, hotspan, checkoutCode);
@@ -45,6 +45,17 @@ export async function checkClient(row, hotspan, service) {
     assert.ok(sum(ofAll) > 0, `there is no ${type} profile of ${row.service}`);
   }
   return { share: Math.min(...shares) };
+}
+
+async function waitForUpload(row, hotspan, requests) {
+  for (const { traceId } of requests) {
+    await until(`the upload with trace ${traceId}`, async () => {
+      for (const { id } of await hotspan.spans(traceId)) {
+        if ((await hotspan.stacks({ span_id: id, type: row.type })).length > 0) return true;
+      }
+      return false;
+    }, 60_000);
+  }
 }
 
 // For a profiler that takes one request at a time: in the company of requests that are not chosen, or alone where it can't
@@ -72,16 +83,17 @@ async function checkRequest(row, hotspan, traceId, request, own, foreign) {
   const total = sum(stacks);
   const burned = sum(stacks.filter(({ stack }) => own.test(stack)));
   const text = stacks.map(({ stack, value }) => `${stack} ${value}`).join('\n');
-  assert.ok(burned > 0.5 * total, `${own} has ${burned} of ${total} ns of ${slow.name}:\n${text}`);
+  assert.ok(burned > (row.atLeast ?? 0.5) * total, `${own} has ${burned} of ${total} ns of ${slow.name}:\n${text}`);
   assert.ok(!stacks.some(({ stack }) => foreign.test(stack)), `${slow.name} holds code of another request:\n${text}`);
   // On one thread there is no more CPU time than time, give or take some samples; on a busy machine there is much less.
   assert.ok(total < 1.25 * slow.nanoseconds, `${slow.name} took ${slow.nanoseconds} ns, its samples sum to ${total}`);
-  assert.ok(total > 30e6, `${slow.name} took ${slow.nanoseconds} ns, its samples sum only to ${total}`);
+  assert.ok(total > 0.02 * slow.nanoseconds, `${slow.name} took ${slow.nanoseconds} ns, its samples sum only to ${total}`);
 
-  const samples = await hotspan.samples(traceId, row.type);
+  // A client that names the span alone is asked by it: the trace follows from the span.
+  const samples = await hotspan.samples(row.namesTrace === false ? { span_id: slow.id } : { trace_id: traceId }, row.type);
   assert.ok(samples.length > 0, 'the trace has samples');
   for (const sample of samples) {
-    assert.equal(sample.trace_id, traceId);
+    if (row.namesTrace !== false) assert.equal(sample.trace_id, traceId);
     assert.equal(sample.span_id, slow.id, `a sample is not linked to ${slow.name}`);
     assert.ok(!sample.stack_trace.some((frame) => foreign.test(frame.function)), 'a sample of another request');
   }

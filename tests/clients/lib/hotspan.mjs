@@ -10,11 +10,12 @@ export const program = process.env.HOTSPAN ?? join(root, 'target', 'debug', 'hot
 
 export class Hotspan {
   // `ports` may fix some of them: http, otlp-grpc, otlp-http, tempo.
-  static async start({ ports = {}, args = [], store = mkdtempSync(join(tmpdir(), 'hotspan-clients-')) } = {}) {
+  static async start({ host = '127.0.0.1', ports = {}, args = [], variables = {}, store = mkdtempSync(join(tmpdir(), 'hotspan-clients-')) } = {}) {
     const listeners = ['http', 'otlp-grpc', 'otlp-http', 'tempo'];
-    const flags = listeners.flatMap((name) => [`--${name}`, `127.0.0.1:${ports[name] ?? 0}`]);
-    const env = { HOTSPAN_LOG_LEVEL: 'warn' };
-    const child = new Child(program, ['serve', '--store', store, '--self-tracing', 'false', ...flags, ...args], { env });
+    const flags = listeners.flatMap((name) => [`--${name}`, `${host}:${ports[name] ?? 0}`]);
+    // Only the services' data: the server's own would take part in the counts.
+    const env = { HOTSPAN_LOG_LEVEL: 'warn', HOTSPAN_SELF_TRACING_ENABLED: 'false', ...variables };
+    const child = new Child(program, ['serve', '--store', store, ...flags, ...args], { env });
     const server = new Hotspan();
     Object.assign(server, { child, store, addresses: {} });
     for (const name of listeners) {
@@ -73,11 +74,11 @@ export class Hotspan {
     });
   }
 
-  // All samples of a trace.
-  async samples(traceId, type) {
+  // All samples of a trace or span.
+  async samples(id, type) {
     const samples = [];
     for (let offset = 0; offset !== null; ) {
-      const parameters = { trace_id: traceId, type, limit: 10_000, offset };
+      const parameters = { ...id, type, limit: 10_000, offset };
       const page = await (await this.get('/api/v1/profiles', parameters)).json();
       samples.push(...page.samples);
       offset = page.next_offset;

@@ -1,5 +1,7 @@
 // An example service, started by its one command, and the requests that it gets.
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer } from 'node:net';
 
 import { Child } from './processes.mjs';
 import { example } from './project.mjs';
@@ -8,6 +10,21 @@ import { example } from './project.mjs';
 const START_PATIENCE = 600_000;
 // How long a slow request is to take: some ninety samples at the usual hundred a second.
 const SLOW = 900;
+
+// What the examples are told about a server.
+export const addressesOf = (hotspan) => ({
+  OTEL_EXPORTER_OTLP_ENDPOINT: `http://${hotspan.addresses['otlp-http']}`,
+  PYROSCOPE_SERVER_ADDRESS: hotspan.url,
+  HOTSPAN_ADDRESS: hotspan.url,
+});
+
+export async function freePort() {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address();
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
 
 export class Service {
   static async start({ language, mode, name, env }) {

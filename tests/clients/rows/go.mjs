@@ -1,4 +1,7 @@
 // Go.
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
 const functions = [/\bmain\.parseTaxTable\b/, /\bmain\.rankProducts\b/];
 const common = { language: 'go', needs: ['go'], functions, type: 'cpu' };
 
@@ -18,5 +21,20 @@ export default [
     client: '`pprof.Do` labels, CPU profiles uploaded',
     packages: ['go.opentelemetry.io/otel/sdk'],
     linksTo: 'span',
+  },
+  {
+    ...common,
+    mode: 'scrape',
+    client: '`pprof.Do` labels, `net/http/pprof` scraped',
+    packages: ['go.opentelemetry.io/otel/sdk'],
+    linksTo: 'span',
+    alsoSends: ['inuse_space', 'goroutine', 'mutex', 'block'],
+    // A server of its own, which has to know where the service will be.
+    server: ({ folder, service, port }) => {
+      const file = join(folder, 'scrape.toml');
+      writeFileSync(file, `[[scrape]]\nservice = "${service}"\ntargets = ["127.0.0.1:${port}"]\ninterval = "5s"\njitter = "0s"\n`);
+      return ['--config', file];
+    },
+    uploadsLate: true,
   },
 ];

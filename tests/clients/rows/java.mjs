@@ -10,8 +10,10 @@ export default [
     client: 'OpenTelemetry agent with the Pyroscope extension',
     packages: ['opentelemetry-javaagent', 'otel'],
     choosesBy: 'trace',
+    // This version of the extension sends span ids without trace ids.
+    namesTrace: false,
     env: uploading,
-    settle: 5000,
+    uploadsLate: true,
   },
   {
     ...common,
@@ -19,8 +21,9 @@ export default [
     client: 'OpenTelemetry agent with the Pyroscope agent',
     packages: ['opentelemetry-javaagent', 'agent', 'otel'],
     choosesBy: 'trace',
+    namesTrace: false,
     env: uploading,
-    settle: 5000,
+    uploadsLate: true,
   },
   {
     ...common,
@@ -35,5 +38,7 @@ export default [
     client: 'async-profiler OTLP per request, uploaded',
     packages: ['opentelemetry-javaagent', 'async-profiler'],
     oneAtATime: 'alone',
+    // The recording holds the whole process, with the threads that compile.
+    atLeast: 0.2,
   },
 ];

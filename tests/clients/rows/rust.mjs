@@ -1,0 +1,14 @@
+// Rust. Compiling the service takes minutes, so these rows are left out of the quick run.
+const functions = [/\bparse_tax_table\b/, /\brank_products\b/];
+const common = { language: 'rust', needs: ['cargo'], slow: true, functions, type: 'cpu', linksTo: 'span' };
+
+export default [
+  {
+    ...common,
+    mode: 'hotspan',
+    client: 'hotspan-profiler with OpenTelemetry',
+    packages: ['hotspan-profiler', 'opentelemetry_sdk'],
+    choosesBy: 'trace',
+  },
+  { ...common, mode: 'pyroscope', client: 'pyroscope crate with tags', packages: ['pyroscope', 'opentelemetry_sdk'] },
+];
