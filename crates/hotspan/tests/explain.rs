@@ -144,6 +144,12 @@ fn an_incident_leads_from_the_alert_to_the_line() {
     let answer = post(&server, "/api/v1/explain", &cohort);
     assert_eq!(answer["causes"][0]["where"][0]["attribute"], "customer.tier", "{answer:#}");
 
+    // A search that holds most of the usual requests is compared with the others.
+    let most =
+        json!({ "target": "{ name = \"POST /api/checkout\" && duration > 65ms }", "from": from, "to": from + 7200 });
+    let answer = post(&server, "/api/v1/explain", &most);
+    assert!(answer["fast"]["spans"].as_u64().unwrap() >= 5, "{answer:#}");
+
     // The span alone: `calculateTax` of the slow request against those of others.
     let span = json!({ "target": format!("{trace_id}:{}", tax.span_id) });
     assert_eq!(post(&server, "/api/v1/explain", &span)["causes"][0]["function"], "main.lookupTaxRate");

@@ -182,8 +182,11 @@ impl Chooser<'_> {
             chosen.slow = slowest;
             return Ok(usual);
         }
-        // A search without a duration may hold usual requests too: they are in question, not compared with.
-        if usual.len() < 2 * FEW_REQUESTS {
+        // A search may hold most of the usual requests itself: then the others are what there is to compare with.
+        let in_question: HashSet<(TraceId, SpanId)> =
+            chosen.slow.iter().map(|span| (span.trace_id, span.span_id)).collect();
+        let others = usual.iter().filter(|span| !in_question.contains(&(span.trace_id, span.span_id))).count();
+        if others < 2 * FEW_REQUESTS {
             usual = all;
         }
         Ok(usual)
