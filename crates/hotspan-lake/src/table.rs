@@ -98,7 +98,7 @@ impl Table {
 
     /// The start of the partition that holds `time`.
     pub fn partition_of(self, time: i64) -> i64 {
-        time.div_euclid(self.partition_length()) * self.partition_length()
+        time.div_euclid(self.partition_length()).saturating_mul(self.partition_length())
     }
 
     /// The columns that rows are sorted by, in order. Samples are sorted by their 15 s window where `time`

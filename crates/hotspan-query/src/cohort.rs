@@ -12,10 +12,12 @@ use hotspan_traceql::{Program, SpanSource, TraceSource, TraceView};
 
 use crate::Engine;
 use crate::error::{QueryError, Result};
-use crate::linked::{SampleOwners, SpanKey};
 use crate::outline::{SharedTexts, SpanOutline, by_trace, children_of, mark_descendants};
+use crate::owners::{SampleOwners, SpanKey};
 use crate::process::ProcessTime;
-use crate::search::{BoundSpans, Slice, columns_of, gather, overlapping, reach_back, reach_on, slices};
+use crate::search::{
+    BoundSpans, ProfileFields, ScanFilter, Slice, columns_of, gather, overlapping, reach_back, reach_on, slices,
+};
 use crate::side_by_side::{Job, side_by_side};
 
 /// Whose samples count for a selected span.
@@ -75,6 +77,21 @@ pub struct Cohort {
 }
 
 impl Cohort {
+    /// A cohort of spans that are known already.
+    pub fn of<'s>(spans: impl Iterator<Item = &'s SpanOutline>) -> Self {
+        let spans: Vec<CohortSpan> = spans
+            .map(|span| CohortSpan {
+                trace_id: span.trace_id,
+                span_id: span.span_id,
+                start: span.start,
+                duration: span.duration,
+                service: Arc::clone(&span.service),
+                name: Arc::clone(&span.name),
+            })
+            .collect();
+        Self { matched: spans.len() as u64, spans }
+    }
+
     /// Whether the earliest spans were left out because there were too many.
     pub fn is_cut(&self) -> bool {
         self.matched > self.spans.len() as u64
@@ -116,7 +133,10 @@ impl Engine {
         let search = program.search().ok_or_else(|| {
             QueryError::Invalid("a cohort is selected by a search, not by a metrics query".to_owned())
         })?;
-        let shared = Arc::new(program.clone());
+        let shared = Arc::new(Selection {
+            program: program.clone(),
+            profiles: self.profile_fields(tenant, snapshot, program.fields(), (from, until)).await?,
+        });
         let jobs = if search.span_filter().is_some() {
             self.span_jobs(overlapping(snapshot, tenant, from, until), &shared, (from, until))
         } else {
@@ -138,19 +158,31 @@ impl Engine {
     fn span_jobs(
         &self,
         segments: Vec<Arc<Segment>>,
-        program: &Arc<Program>,
+        selection: &Arc<Selection>,
         (from, until): (i64, i64),
     ) -> Vec<Job<Vec<CohortSpan>>> {
+        let program = &selection.program;
         let columns = columns_of(program.fields());
+        let filter = program.search().and_then(|search| search.span_filter());
+        let cheap = filter.map(|filter| ScanFilter::of(program.fields(), filter.condition())).unwrap_or_default();
+        let tested = cheap.columns();
+        let cheap = Arc::new(cheap);
         let mut jobs: Vec<Job<Vec<CohortSpan>>> = Vec::new();
         for segment in segments {
             for first in (0..segment.rows as usize).step_by(JOB_ROWS) {
                 let rows = first..(first + JOB_ROWS).min(segment.rows as usize);
                 let options = ReadOptions::columns(&columns).within("start_time", from, until).rows(vec![rows]);
-                let (lake, program, segment) = (Arc::clone(self.lake()), Arc::clone(program), Arc::clone(&segment));
+                // What a few columns can rule out need not be read whole.
+                let options = if tested.is_empty() {
+                    options
+                } else {
+                    let cheap = Arc::clone(&cheap);
+                    options.matching(&tested, move |batch| cheap.matches(batch))
+                };
+                let (lake, selection, segment) = (Arc::clone(self.lake()), Arc::clone(selection), Arc::clone(&segment));
                 let job = async move {
                     let batches = lake.reader().stream(&segment, options).await?.map_err(QueryError::from);
-                    Ok(batches.map(move |batch| select_spans(batch?, &program)).boxed())
+                    Ok(batches.map(move |batch| select_spans(batch?, &selection)).boxed())
                 };
                 jobs.push(job.boxed());
             }
@@ -214,10 +246,17 @@ impl Engine {
     }
 }
 
+/// A search, with what profiles know if it asks for that.
+struct Selection {
+    program: Program,
+    profiles: Option<Arc<ProfileFields>>,
+}
+
 /// The spans of a batch that match, each judged alone.
-fn select_spans(batch: RecordBatch, program: &Program) -> Result<Vec<CohortSpan>> {
+fn select_spans(batch: RecordBatch, selection: &Selection) -> Result<Vec<CohortSpan>> {
+    let program = &selection.program;
     let Some(filter) = program.search().and_then(|search| search.span_filter()) else { return Ok(Vec::new()) };
-    let spans = BoundSpans::bind(batch, program.fields())?;
+    let spans = BoundSpans::bind(batch, program.fields())?.with_profiles(selection.profiles.as_ref());
     let mut matches = Vec::new();
     filter.select(&TraceView::of_batch(&spans), 0..spans.span_count(), &mut matches);
     let mut texts = SharedTexts::default();
@@ -228,14 +267,16 @@ fn select_spans(batch: RecordBatch, program: &Program) -> Result<Vec<CohortSpan>
 fn trace_job(
     lake: Arc<Lake>,
     segments: Arc<Vec<Arc<Segment>>>,
-    program: Arc<Program>,
+    selection: Arc<Selection>,
     slice: Slice,
     (from, until): (i64, i64),
 ) -> Job<Vec<CohortSpan>> {
     let job = async move {
         let mut selected = Vec::new();
+        let program = &selection.program;
         let Some(search) = program.search() else { return Ok(futures::stream::empty().boxed()) };
         if let Some(mut gathered) = gather(&lake, &segments, slice, program.fields()).await? {
+            gathered.spans = gathered.spans.with_profiles(selection.profiles.as_ref());
             let mut texts = SharedTexts::default();
             for rows in std::mem::take(&mut gathered.traces) {
                 gathered.spans.show(rows);

@@ -12,8 +12,9 @@ use hotspan_model::{Exactness, ProfileType, SpanId, SpanKind, TenantId, TraceId}
 use crate::Engine;
 use crate::error::Result;
 use crate::flame::FlameQuery;
-use crate::linked::{LinkedSample, SampleOwners};
+use crate::linked::LinkedSample;
 use crate::outline::{SpanOutline, by_trace};
+use crate::owners::SampleOwners;
 
 /// What an operation costs.
 #[derive(Debug, Clone, Default)]

@@ -14,7 +14,8 @@ use hotspan_model::{Exactness, FlameTree, FrameKind, ProfileId, ProfileType, Spa
 
 use crate::Engine;
 use crate::error::Result;
-use crate::linked::{LinkedQuery, LinkedSample, SampleOwners, SpanKey};
+use crate::linked::{LinkedQuery, LinkedSample};
+use crate::owners::{SampleOwners, SpanKey};
 use crate::scan::{Grain, Scan, sample_count};
 use crate::selector::{Matcher, Selector};
 use crate::symbols::{PathEntry, Place, SymbolIndex};

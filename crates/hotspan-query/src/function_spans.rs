@@ -9,8 +9,9 @@ use hotspan_model::{Exactness, ProfileType, SpanId, TenantId, TraceId};
 use crate::Engine;
 use crate::error::Result;
 use crate::flame::FlameQuery;
-use crate::linked::{LinkedSample, SampleOwners};
+use crate::linked::LinkedSample;
 use crate::outline::SpanOutline;
+use crate::owners::SampleOwners;
 use crate::selector::Selector;
 
 /// What a span spends in a function.

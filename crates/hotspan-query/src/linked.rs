@@ -14,45 +14,11 @@ use hotspan_model::{Exactness, LinkStrength, ProfileId, ProfileType, SpanId, Ten
 
 use crate::Engine;
 use crate::error::{QueryError, Result};
-use crate::process::{ProcessTime, covers, united};
+use crate::owners::{OwnerFilter, SampleClaim, SampleOwners};
 use crate::selector::{Matcher, Selector};
 use crate::series::SeriesEntry;
 use crate::side_by_side::{Job, side_by_side};
 use crate::uploads::UploadedSample;
-
-/// A span of a trace. Without a trace, a span of that id in any trace.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct SpanKey {
-    /// Its trace, if it is known.
-    pub trace_id: Option<TraceId>,
-    /// Its own id.
-    pub span_id: SpanId,
-}
-
-/// Whose samples are asked for.
-#[derive(Debug, Clone)]
-pub enum SampleOwners {
-    /// Samples that name one of these spans. Those that name the span but no trace count too.
-    Spans(Vec<SpanKey>),
-    /// Samples that name one of these traces, with a span or without.
-    Traces(Vec<TraceId>),
-    /// Samples that these processes gave at these times, whatever they name.
-    Processes(Vec<ProcessTime>),
-    /// Every sample, whatever it names.
-    Everybody,
-}
-
-impl SampleOwners {
-    /// Whether nobody is asked for.
-    pub fn is_empty(&self) -> bool {
-        match self {
-            Self::Spans(spans) => spans.is_empty(),
-            Self::Traces(traces) => traces.is_empty(),
-            Self::Processes(processes) => processes.is_empty(),
-            Self::Everybody => false,
-        }
-    }
-}
 
 /// Which samples of a set of spans or traces.
 #[derive(Debug, Clone)]
@@ -147,87 +113,91 @@ impl Engine {
         if tables.series.is_empty() || query.owners.is_empty() {
             return Ok(tables);
         }
-        let filter = OwnerFilter::new(&query.owners, &tables.series);
         let sorted: Arc<Vec<u64>> = Arc::new(tables.series.iter().map(|entry| entry.id.0).collect());
-        let mut columns = vec!["series", "time", "timed", "trace_id", "span_id", "path", "value"];
-        if query.with_threads {
-            columns.extend(["thread_id", "thread_name"]);
-        }
-        if !query.profiles.is_empty() {
-            columns.push("profile_id");
-        }
         let profiles: HashSet<[u8; 16]> = query.profiles.iter().map(|profile| profile.0).collect();
-        let options = ReadOptions::columns(&columns)
-            .within("time", query.from, query.until)
-            .near_keys("series", Arc::clone(&sorted));
-        let range = (query.from, query.until);
-        let jobs = match filter.id_set() {
-            Some(ids) => {
-                self.id_jobs(tenant, snapshot, Table::Samples, &ids, range, &options, &mut tables.exactness).await?
-            }
-            None => self.range_jobs(tenant, snapshot, range, &options, &mut tables.exactness),
-        };
         let mut threads = ThreadTable::default();
         let mut spans: HashSet<(Option<TraceId>, SpanId)> = HashSet::new();
-        let exactness = &mut tables.exactness;
-        let mut each = |batch: RecordBatch| {
-            let rows = SampleRows::of(&batch, query.with_threads)?;
-            let profile_ids = if profiles.is_empty() { None } else { Some(arrays::ids(&batch, "profile_id")?) };
-            for row in 0..batch.num_rows() {
-                if profile_ids.is_some_and(|ids| !profiles.contains(&arrays::id_at::<16>(ids, row))) {
-                    continue;
+        for owners in query.owners.parts() {
+            let filter = OwnerFilter::new(owners, &tables.series);
+            let with_threads = query.with_threads || filter.needs_threads();
+            let mut columns = vec!["series", "time", "timed", "trace_id", "span_id", "path", "value"];
+            if with_threads {
+                columns.extend(["thread_id", "thread_name"]);
+            }
+            if !profiles.is_empty() {
+                columns.push("profile_id");
+            }
+            let options = ReadOptions::columns(&columns)
+                .within("time", query.from, query.until)
+                .near_keys("series", Arc::clone(&sorted));
+            let range = (query.from, query.until);
+            let exactness = &mut tables.exactness;
+            let jobs = match filter.id_set() {
+                Some(ids) => self.id_jobs(tenant, snapshot, Table::Samples, &ids, range, &options, exactness).await?,
+                None => self.range_jobs(tenant, snapshot, range, &options, exactness),
+            };
+            let mut each = |batch: RecordBatch| {
+                let rows = SampleRows::of(&batch, with_threads)?;
+                let profile_ids = if profiles.is_empty() { None } else { Some(arrays::ids(&batch, "profile_id")?) };
+                for row in 0..batch.num_rows() {
+                    if profile_ids.is_some_and(|ids| !profiles.contains(&arrays::id_at::<16>(ids, row))) {
+                        continue;
+                    }
+                    let Ok(series) = sorted.binary_search(&rows.series[row]) else { continue };
+                    let claim = rows.claim(row, series);
+                    let Some((trace_id, span_id, link)) = filter.owner(&claim) else { continue };
+                    let sample = LinkedSample {
+                        trace_id,
+                        span_id,
+                        time: claim.time,
+                        timed: claim.timed,
+                        thread: threads.number(claim.thread_id, claim.thread_name),
+                        series: series as u32,
+                        path: rows.paths[row],
+                        value: rows.values[row],
+                        link,
+                    };
+                    exactness.samples += 1;
+                    match link {
+                        LinkStrength::Exact => exactness.linked_samples += u64::from(span_id.is_some()),
+                        LinkStrength::Inherited => exactness.inherited_samples += 1,
+                        LinkStrength::Inferred => exactness.inferred_samples += 1,
+                    }
+                    if let Some(span_id) = span_id {
+                        spans.insert((trace_id, span_id));
+                    }
+                    visit(&sample)?;
                 }
-                let Ok(series) = sorted.binary_search(&rows.series[row]) else { continue };
-                let Some((trace_id, span_id)) = filter.owner(series, rows.times[row], rows.trace(row), rows.span(row))
-                else {
-                    continue;
-                };
-                let sample = LinkedSample {
-                    trace_id,
-                    span_id,
-                    time: rows.times[row],
-                    timed: rows.timed.value(row),
-                    thread: rows.thread(row, &mut threads),
+                Ok(())
+            };
+            side_by_side(jobs, &mut each).await?;
+            let mut each_uploaded = |uploaded: UploadedSample<'_>| {
+                let UploadedSample { batch, row, span: (trace_id, span_id) } = uploaded;
+                let rows = SampleRows::of(batch, with_threads)?;
+                let Ok(series) = sorted.binary_search(&rows.series[row]) else { return Ok(()) };
+                let profile_ids = if profiles.is_empty() { None } else { Some(arrays::ids(batch, "profile_id")?) };
+                if profile_ids.is_some_and(|ids| !profiles.contains(&arrays::id_at::<16>(ids, row))) {
+                    return Ok(());
+                }
+                exactness.samples += 1;
+                exactness.linked_samples += 1;
+                spans.insert((Some(trace_id), span_id));
+                let claim = rows.claim(row, series);
+                visit(&LinkedSample {
+                    trace_id: Some(trace_id),
+                    span_id: Some(span_id),
+                    time: claim.time,
+                    timed: claim.timed,
+                    thread: threads.number(claim.thread_id, claim.thread_name),
                     series: series as u32,
                     path: rows.paths[row],
                     value: rows.values[row],
                     link: LinkStrength::Exact,
-                };
-                exactness.samples += 1;
-                exactness.linked_samples += u64::from(span_id.is_some());
-                if let Some(span_id) = span_id {
-                    spans.insert((trace_id, span_id));
-                }
-                visit(&sample)?;
-            }
-            Ok(())
-        };
-        side_by_side(jobs, &mut each).await?;
-        let mut each_uploaded = |uploaded: UploadedSample<'_>| {
-            let UploadedSample { batch, row, span: (trace_id, span_id) } = uploaded;
-            let rows = SampleRows::of(batch, query.with_threads)?;
-            let Ok(series) = sorted.binary_search(&rows.series[row]) else { return Ok(()) };
-            if !profiles.is_empty() && !profiles.contains(&arrays::id_at::<16>(arrays::ids(batch, "profile_id")?, row))
-            {
-                return Ok(());
-            }
-            exactness.samples += 1;
-            exactness.linked_samples += 1;
-            spans.insert((Some(trace_id), span_id));
-            visit(&LinkedSample {
-                trace_id: Some(trace_id),
-                span_id: Some(span_id),
-                time: rows.times[row],
-                timed: rows.timed.value(row),
-                thread: rows.thread(row, &mut threads),
-                series: series as u32,
-                path: rows.paths[row],
-                value: rows.values[row],
-                link: LinkStrength::Exact,
-            })
-        };
-        let asked = (&query.owners, tables.series.as_slice());
-        self.visit_named_uploads(tenant, snapshot, asked, range, &columns, &mut each_uploaded).await?;
+                })
+            };
+            let asked = (owners, tables.series.as_slice());
+            self.visit_named_uploads(tenant, snapshot, asked, range, &columns, &mut each_uploaded).await?;
+        }
         tables.exactness.spans = spans.len() as u64;
         tables.threads.extend(threads.threads);
         Ok(tables)
@@ -340,93 +310,6 @@ impl Engine {
     }
 }
 
-/// The trace and span that a sample belongs to.
-pub(crate) type Owner = (Option<TraceId>, Option<SpanId>);
-
-/// Decides whether a sample belongs to somebody who is asked for.
-pub(crate) enum OwnerFilter {
-    /// By the span that it names.
-    Spans {
-        /// The trace of each span; `None` stands for any.
-        first: HashMap<SpanId, Option<TraceId>>,
-        /// Spans whose id occurs in several traces.
-        others: HashSet<(TraceId, SpanId)>,
-    },
-    /// By the trace that it names.
-    Traces(HashSet<TraceId>),
-    /// By series and time; the times stand in the order of the series.
-    Times(Vec<Vec<(i64, i64)>>),
-    /// All.
-    Everybody,
-}
-
-impl OwnerFilter {
-    pub(crate) fn new(owners: &SampleOwners, series: &[SeriesEntry]) -> Self {
-        match owners {
-            SampleOwners::Everybody => Self::Everybody,
-            SampleOwners::Traces(traces) => Self::Traces(traces.iter().copied().collect()),
-            SampleOwners::Processes(processes) => {
-                let times = |entry: &SeriesEntry| {
-                    let fitting = processes.iter().filter(|process| process.process.may_have(&entry.labels));
-                    united(fitting.flat_map(|process| process.times.iter().copied()).collect())
-                };
-                Self::Times(series.iter().map(times).collect())
-            }
-            SampleOwners::Spans(spans) => {
-                let mut first: HashMap<SpanId, Option<TraceId>> = HashMap::with_capacity(spans.len());
-                let mut others = HashSet::new();
-                for key in spans {
-                    let known = first.entry(key.span_id).or_insert(key.trace_id);
-                    match (key.trace_id, *known) {
-                        (None, _) => *known = None,
-                        (Some(trace), Some(other)) if trace != other => {
-                            others.insert((trace, key.span_id));
-                        }
-                        _ => {}
-                    }
-                }
-                Self::Spans { first, others }
-            }
-        }
-    }
-
-    /// The ids that samples are found by; none if they are found by time.
-    pub(crate) fn id_set(&self) -> Option<Arc<IdSet>> {
-        match self {
-            Self::Spans { first, .. } => Some(Arc::new(IdSet::spans(first.keys().copied()))),
-            Self::Traces(traces) => Some(Arc::new(IdSet::traces(traces.iter().copied()))),
-            Self::Times(_) | Self::Everybody => None,
-        }
-    }
-
-    /// The owner of a sample with these ids, if it is asked for.
-    pub(crate) fn owner(
-        &self,
-        series: usize,
-        time: i64,
-        trace: Option<TraceId>,
-        span: Option<SpanId>,
-    ) -> Option<Owner> {
-        match self {
-            Self::Everybody => Some((trace, span)),
-            Self::Times(times) => covers(times.get(series)?, time).then_some((trace, span)),
-            Self::Traces(traces) => trace.filter(|trace| traces.contains(trace)).map(|trace| (Some(trace), span)),
-            Self::Spans { first, others } => {
-                let span = span?;
-                let first = *first.get(&span)?;
-                match (trace, first) {
-                    (trace, None) => Some((trace, Some(span))),
-                    (None, first) => Some((first, Some(span))),
-                    (Some(trace), Some(first)) if trace == first || others.contains(&(trace, span)) => {
-                        Some((Some(trace), Some(span)))
-                    }
-                    _ => None,
-                }
-            }
-        }
-    }
-}
-
 /// The columns of a batch of samples.
 struct SampleRows<'b> {
     series: &'b [u64],
@@ -466,11 +349,17 @@ impl<'b> SampleRows<'b> {
         self.spans.is_valid(row).then(|| SpanId(arrays::id_at(self.spans, row)))
     }
 
-    fn thread(&self, row: usize, table: &mut ThreadTable) -> u32 {
-        let Some((ids, names)) = &self.threads else { return 0 };
-        let id = ids.is_valid(row).then(|| ids.value(row));
-        let name = names.get(row);
-        if id.is_none() && name.is_empty() { 0 } else { table.number(id, name) }
+    fn claim(&self, row: usize, series: usize) -> SampleClaim<'b> {
+        let thread = self.threads.as_ref();
+        SampleClaim {
+            series,
+            time: self.times[row],
+            timed: self.timed.value(row),
+            trace: self.trace(row),
+            span: self.span(row),
+            thread_id: thread.and_then(|(ids, _)| ids.is_valid(row).then(|| ids.value(row))),
+            thread_name: thread.map_or("", |(_, names)| names.get(row)),
+        }
     }
 }
 
@@ -484,6 +373,9 @@ struct ThreadTable {
 
 impl ThreadTable {
     fn number(&mut self, id: Option<i64>, name: &str) -> u32 {
+        if id.is_none() && name.is_empty() {
+            return 0;
+        }
         // Neighbours mostly share their thread.
         if let Some((last, number)) = &self.last
             && last.id == id
@@ -499,33 +391,5 @@ impl ThreadTable {
         }
         self.last = Some((thread, number));
         number
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn key(trace: Option<u8>, span: u8) -> SpanKey {
-        SpanKey { trace_id: trace.map(|trace| TraceId([trace; 16])), span_id: SpanId([span; 8]) }
-    }
-
-    /// Scenario: spans with equal ids in two traces, a span of any trace, samples that name no trace.
-    /// Guarantee: a sample belongs to the span of its own trace; without a trace, to the span that was asked for.
-    #[test]
-    fn owners_of_samples() {
-        let (trace, span) = (|number: u8| Some(TraceId([number; 16])), |number: u8| Some(SpanId([number; 8])));
-        let spans = vec![key(Some(1), 7), key(Some(2), 7), key(None, 8), key(Some(3), 9)];
-        let filter = OwnerFilter::new(&SampleOwners::Spans(spans), &[]);
-        assert_eq!(filter.owner(0, 0, trace(1), span(7)), Some((trace(1), span(7))));
-        assert_eq!(filter.owner(0, 0, trace(2), span(7)), Some((trace(2), span(7))));
-        assert_eq!(filter.owner(0, 0, trace(3), span(7)), None);
-        assert_eq!(filter.owner(0, 0, None, span(9)), Some((trace(3), span(9))));
-        assert_eq!(filter.owner(0, 0, trace(5), span(8)), Some((trace(5), span(8))));
-        assert_eq!(filter.owner(0, 0, trace(3), None), None);
-        let filter = OwnerFilter::new(&SampleOwners::Traces(vec![TraceId([1; 16])]), &[]);
-        assert_eq!(filter.owner(0, 0, trace(1), None), Some((trace(1), None)));
-        assert_eq!(filter.owner(0, 0, trace(2), span(7)), None);
-        assert_eq!(filter.owner(0, 0, None, span(7)), None);
     }
 }

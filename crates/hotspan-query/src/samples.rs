@@ -10,7 +10,7 @@ use std::sync::Arc;
 use crate::Engine;
 use crate::error::Result;
 use crate::flame::FlameQuery;
-use crate::linked::{Owner, OwnerFilter};
+use crate::owners::{NamedOwner, OwnerFilter};
 use crate::side_by_side::side_by_side;
 use crate::symbols::SymbolIndex;
 use crate::uploads::UploadedSample;
@@ -108,7 +108,7 @@ impl Engine {
             for row in 0..batch.num_rows() {
                 let Some(labels) = series.get(&columns.series[row]) else { continue };
                 let (trace_id, span_id) = columns.ids(row);
-                if let Some(owner) = filter.owner(0, columns.times[row], trace_id, span_id) {
+                if let Some(owner) = filter.named_owner(trace_id, span_id) {
                     rows.push(columns.sample(row, owner, labels));
                 }
             }
@@ -168,13 +168,13 @@ impl<'b> SampleColumns<'b> {
     }
 
     /// The ids that a sample names itself.
-    fn ids(&self, row: usize) -> Owner {
+    fn ids(&self, row: usize) -> NamedOwner {
         let trace = self.traces.is_valid(row).then(|| TraceId(arrays::id_at(self.traces, row)));
         let span = self.spans.is_valid(row).then(|| SpanId(arrays::id_at(self.spans, row)));
         (trace, span)
     }
 
-    fn sample(&self, row: usize, (trace_id, span_id): Owner, labels: &Arc<Labels>) -> SampleRow {
+    fn sample(&self, row: usize, (trace_id, span_id): NamedOwner, labels: &Arc<Labels>) -> SampleRow {
         SampleRow {
             time: self.times[row],
             value: self.values[row],

@@ -7,7 +7,8 @@ use hotspan_model::{Exactness, LinkStrength, ProfileType, SpanId, TenantId, Trac
 
 use crate::Engine;
 use crate::error::Result;
-use crate::linked::{LinkedQuery, LinkedSample, SampleOwners};
+use crate::linked::{LinkedQuery, LinkedSample};
+use crate::owners::SampleOwners;
 use crate::selector::Selector;
 use crate::series::SeriesEntry;
 

@@ -161,7 +161,7 @@ pub(crate) struct Grid {
 
 impl Grid {
     pub(crate) fn new(from: i64, step: i64) -> Self {
-        let origin = if step % WINDOW_15S == 0 { from.div_euclid(WINDOW_15S) * WINDOW_15S } else { from };
+        let origin = if step % WINDOW_15S == 0 { from.div_euclid(WINDOW_15S).saturating_mul(WINDOW_15S) } else { from };
         Self { origin, step }
     }
 

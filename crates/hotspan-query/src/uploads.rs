@@ -12,7 +12,7 @@ use hotspan_model::{Exactness, ProfileId, SpanId, TenantId, TraceId, attributes_
 
 use crate::Engine;
 use crate::error::Result;
-use crate::linked::{OwnerFilter, SampleOwners};
+use crate::owners::{OwnerFilter, SampleOwners};
 use crate::scan::{Grain, Scan};
 use crate::series::SeriesEntry;
 use crate::side_by_side::side_by_side;
@@ -91,7 +91,7 @@ impl Engine {
         let mut spans = Vec::new();
         side_by_side(jobs, &mut |batch: RecordBatch| read_spans(&batch, &mut spans)).await?;
         for span in spans {
-            if filter.owner(0, span.start, Some(span.trace_id), Some(span.span_id)).is_none() {
+            if filter.named_owner(Some(span.trace_id), Some(span.span_id)).is_none() {
                 continue;
             }
             let named = span.attributes.iter().filter(|attribute| NAMES.contains(&attribute.key.as_ref()));

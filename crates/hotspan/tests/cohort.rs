@@ -7,6 +7,9 @@ mod support;
 use std::collections::BTreeMap;
 use std::process::Command;
 
+use opentelemetry_proto::tonic::common::v1::AnyValue;
+use opentelemetry_proto::tonic::common::v1::any_value::Value as AttributeValue;
+use opentelemetry_proto::tonic::profiles::v1development::KeyValueAndUnit;
 use opentelemetry_proto::tonic::trace::v1::Span;
 use prost::Message;
 use serde_json::{Value, json};
@@ -283,6 +286,147 @@ fn code_leads_back_to_traces() {
     let at = names.iter().position(|name| name == "json.Unmarshal").unwrap();
     assert_eq!(flame["flamebearer"]["frames"][at], json!({ "file": "json.Unmarshal.rs", "line": 7 }));
     assert_eq!(flame["flamebearer"]["frames"].as_array().unwrap().len(), names.len());
+}
+
+/// Sends a request of `shop` with two steps, one after the other on thread 7. Its samples name the request alone, as
+/// many profilers do; some name nothing, on thread 7 and on another one.
+fn send_root_labelled(server: &Server) {
+    let start = now_nanos() - 30_000 * MS;
+    let trace_id = [9; 16];
+    let span = |id: u8, parent: &[u8], name: &str, from: u64, until: u64| Span {
+        trace_id: trace_id.to_vec(),
+        span_id: vec![id; 8],
+        parent_span_id: parent.to_vec(),
+        name: name.to_owned(),
+        kind: 2,
+        start_time_unix_nano: start + from * MS,
+        end_time_unix_nano: start + until * MS,
+        attributes: vec![text_attribute("thread.name", "worker-7")],
+        ..Span::default()
+    };
+    let root = [1; 8];
+    let spans = vec![span(1, &[], "request", 0, 100), span(2, &root, "parse", 10, 40), span(3, &root, "store", 50, 90)];
+    let body = trace_request("shop", spans).encode_to_vec();
+    assert_eq!(server.post("/v1/traces", "application/x-protobuf", &body).unwrap().status, 200);
+    let sample = |stack: &'static [&'static str], value: i64, at: u64, linked: bool| TestSample {
+        stack,
+        value,
+        time: start + at * MS,
+        trace_id: if linked { trace_id } else { [0; 16] },
+        span_id: if linked { root } else { [0; 8] },
+    };
+    let samples = [
+        sample(&["main", "accept"], 1, 5, true),
+        sample(&["main", "decode"], 20, 15, true),
+        sample(&["main", "decode"], 30, 39, true),
+        sample(&["main", "write"], 400, 60, true),
+        sample(&["main", "fsync"], 5000, 70, false),
+        sample(&["main", "elsewhere"], 60_000, 71, false),
+    ];
+    let mut request = profile_request("shop", [8; 16], &samples);
+    let dictionary = request.dictionary.as_mut().unwrap();
+    dictionary.string_table.push("thread.name".to_owned());
+    let key_strindex = dictionary.string_table.len() as i32 - 1;
+    for name in ["worker-7", "worker-8"] {
+        let value = Some(AnyValue { value: Some(AttributeValue::StringValue(name.to_owned())) });
+        dictionary.attribute_table.push(KeyValueAndUnit { key_strindex, value, unit_strindex: 0 });
+    }
+    let profile = &mut request.resource_profiles[0].scope_profiles[0].profiles[0];
+    for (number, sample) in profile.samples.iter_mut().enumerate() {
+        sample.attribute_indices = vec![if number == 5 { 2 } else { 1 }];
+    }
+    let body = request.encode_to_vec();
+    let answer = server.post("/v1development/profiles", "application/x-protobuf", &body).unwrap();
+    assert_eq!(answer.status, 200, "{}", answer.text());
+}
+
+/// Scenario: a profiler that labels only the local root, and samples that name nothing, with every policy.
+/// Guarantee: steps get what ran in them, told apart from what names them; what is not sure can be left out; each
+/// sample counts for one span.
+#[test]
+fn links_that_samples_do_not_state() {
+    let store = tempfile::tempdir().unwrap();
+    let server = Server::start(store.path());
+    server.wait_ready();
+    send_root_labelled(&server);
+    let flame = |name: &str, links: Option<&str>| {
+        let mut body = json!({ "query": format!("{{ name = \"{name}\" }}") });
+        if let Some(links) = links {
+            body["links"] = json!(links);
+        }
+        let answer = ask_json(&server, "/api/v1/cohort/flame", &body);
+        let count = |key: &str| answer["exactness"][key].as_u64().unwrap();
+        (total(&answer), count("linked_samples"), count("inherited"), count("inferred"))
+    };
+    assert_eq!(flame("request", Some("exact")), (451, 4, 0, 0));
+    assert_eq!(flame("parse", Some("exact")), (0, 0, 0, 0));
+    for policy in [None, Some("inherited")] {
+        assert_eq!(flame("request", policy), (1, 1, 0, 0));
+        assert_eq!(flame("parse", policy), (50, 0, 2, 0));
+        assert_eq!(flame("store", policy), (400, 0, 1, 0));
+    }
+    assert_eq!(flame("store", Some("inferred")), (5400, 0, 1, 1));
+    assert_eq!(flame("parse", Some("inferred")), (50, 0, 2, 0));
+    let subtree = json!({ "query": "{ name = \"request\" }", "scope": "subtree" });
+    assert_eq!(total(&ask_json(&server, "/api/v1/cohort/flame", &subtree)), 451);
+    let trace = "09".repeat(16);
+    let summary = server.get_json(&format!("/api/v1/trace/{trace}/profile-summary"));
+    let facts = |span: u8| &summary["spans"][format!("{span:02x}").repeat(8)];
+    assert_eq!((&facts(2)["cpu_ns"], &facts(2)["inherited"]), (&json!(50), &json!(2)), "{summary}");
+    assert_eq!((&facts(1)["cpu_ns"], &facts(1)["inherited"]), (&json!(1), &json!(0)));
+    let span = format!("/api/v1/profile?trace_id={trace}&span_id={}", "02".repeat(8));
+    assert_eq!(total(&server.get_json(&span)), 50);
+    assert_eq!(total(&server.get_json(&format!("{span}&links=exact"))), 0);
+    assert_eq!(total(&server.get_json(&format!("{span}&scope=trace"))), 451);
+    let refused = ask(&server, "/api/v1/cohort/flame", &json!({ "query": "{ }", "links": "guessed" }));
+    assert!(refused.status == 400 && refused.text().contains("inferred"), "{}", refused.text());
+}
+
+fn encode(text: &str) -> String {
+    text.bytes().map(|byte| format!("%{byte:02X}")).collect()
+}
+
+/// Scenario: searches, metrics and cohorts over what profiles know of spans.
+/// Guarantee: CPU, samples, functions and files filter, select, group and aggregate like attributes.
+#[test]
+fn profile_facts_are_fields_of_spans() {
+    let (_store, server) = started();
+    let found = |query: &str| -> Vec<Value> {
+        let answer = server.get_json(&format!("/api/search?limit=50&q={}", encode(query)));
+        answer["traces"].as_array().unwrap().clone()
+    };
+    assert_eq!(found("{ profile.cpu > 200ms }").len(), 4);
+    assert_eq!(found("{ profile.cpu > 200ms && resource.service.name = \"front\" }").len(), 0);
+    assert_eq!(found("{ profile.function =~ \"json.*\" && profile.samples = 2 && duration > 500ms }").len(), 4);
+    assert_eq!(found("{ profile.function = \"route\" }").len(), 12);
+    assert_eq!(found("{ profile.file = \"lookupTaxRate.rs\" && name = \"place\" }").len(), 0);
+    assert_eq!(found("{ name = \"place\" } > { profile.file = \"lookupTaxRate.rs\" }").len(), 12);
+    assert_eq!(found("{ } | avg(profile.cpu) > 100ms").len(), 4);
+    assert_eq!((found("{ profile.wall = 0s }").len(), found("{ profile.wall > 0s }").len()), (12, 0));
+    let shown = found("{ name = \"calculate\" && duration > 500ms } | select(profile.cpu, profile.function)");
+    let attributes = shown[0]["spanSets"][0]["spans"][0]["attributes"].to_string();
+    assert!(attributes.contains("json.Unmarshal") && attributes.contains("400"), "{attributes}");
+
+    let query = encode("{ } | sum_over_time(profile.cpu) by(resource.service.name)");
+    let answer = server.get_json(&format!("/api/metrics/query?q={query}&start=now-1h&end=now"));
+    let sums: BTreeMap<String, f64> = answer["series"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|series| {
+            let service = series["labels"][0]["value"]["stringValue"].as_str().unwrap().to_owned();
+            (service, series["value"].as_f64().unwrap())
+        })
+        .collect();
+    let expected: i64 = (0..TRACES).map(|trace| cpu_ms(trace, TAX)).sum();
+    let tax = sums["tax"];
+    assert!(
+        (tax - expected as f64 / 1000.0).abs() < 1e-6 || (tax - (expected * MS as i64) as f64).abs() < 1.0,
+        "{sums:?}"
+    );
+
+    let body = json!({ "query": "{ profile.cpu > 200ms }" });
+    assert_eq!(total(&ask_json(&server, "/api/v1/cohort/flame", &body)), 4 * 400 * MS as i64);
 }
 
 fn hotspan(server: &Server, arguments: &[&str]) -> (bool, String, String) {

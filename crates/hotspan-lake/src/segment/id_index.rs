@@ -150,6 +150,11 @@ impl IdIndex {
         Ok(Self { path: path.to_owned(), size, kinds })
     }
 
+    /// Whether ids of this kind are in it.
+    pub(crate) fn maps(&self, kind: IdKind) -> bool {
+        self.kinds.iter().any(|part| part.tag == kind as u8)
+    }
+
     /// How many bytes the index has.
     pub fn size(&self) -> u64 {
         self.size

@@ -116,8 +116,14 @@ impl SegmentReader {
     /// The parts of a segment that may hold rows with these ids; none if the index rules it out.
     pub async fn id_parts(&self, segment: &Arc<Segment>, ids: &IdSet) -> Result<Vec<IdPart>> {
         let rows = segment.rows as usize;
-        let Some(index) = self.id_index(segment).await? else {
-            return Ok(vec![IdPart { segment: Arc::clone(segment), rows: 0..rows, starts: None }]);
+        let index = self.id_index(segment).await?.filter(|index| index.maps(ids.kind));
+        let Some(index) = index else {
+            let part = |first: usize| IdPart {
+                segment: Arc::clone(segment),
+                rows: first..(first + PART_ROWS).min(rows),
+                starts: None,
+            };
+            return Ok((0..rows).step_by(PART_ROWS).map(part).collect());
         };
         let starts = index.rows_of_all(self.store(), ids.kind, &ids.hashes).await?;
         let part = |(rows, starts)| IdPart { segment: Arc::clone(segment), rows, starts };

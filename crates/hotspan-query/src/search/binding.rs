@@ -1,5 +1,7 @@
 //! Binding: a batch of spans answers the fields of one query, each bound to its columns once.
 
+use std::sync::Arc;
+
 use arrow::array::{
     Array, AsArray, BooleanArray, FixedSizeBinaryArray, Float64Array, Int8Array, Int32Array, Int64Array, MapArray,
     RecordBatch, StringArray, TimestampNanosecondArray,
@@ -13,6 +15,7 @@ use hotspan_traceql::ast::{Field, Intrinsic, Scope};
 use hotspan_traceql::{FieldId, FieldTable, FieldValue, SpanSource, TraceSource, Value, adjusted_count};
 
 use super::gather::holds_attribute;
+use super::profile_fields::{ProfileFields, is_profile_field};
 use crate::error::Result;
 
 /// The columns that every evaluation reads, whatever the query asks.
@@ -56,6 +59,7 @@ fn field_columns(fields: &FieldTable) -> HashSet<String> {
                 Intrinsic::EventName | Intrinsic::EventTimeSinceStart => &["events", "start_time"],
                 Intrinsic::LinkTraceId | Intrinsic::LinkSpanId => &["links"],
                 Intrinsic::InstrumentationName | Intrinsic::InstrumentationVersion => &["scope"],
+                profile if is_profile_field(*profile) => &["trace_id", "span_id"],
                 _ => &[],
             },
             Field::Attribute { scope: Scope::Resource, name, .. } if name == "service.name" => &["service"],
@@ -102,6 +106,7 @@ pub(crate) struct BoundSpans {
     names: TextValues,
     trace_states: TextValues,
     bindings: Vec<Binding>,
+    profiles: Option<Arc<ProfileFields>>,
     /// The rows to show, in order; all rows if none.
     rows: Option<Vec<u32>>,
 }
@@ -153,6 +158,10 @@ enum Binding {
     SpanAttribute(Box<SpanAttribute>),
     /// Values of events or links.
     Sparse(SparseValues),
+    /// A number that profiles know.
+    ProfileFact(Intrinsic),
+    /// Functions or files that profiles know, for the rows that have some.
+    ProfileNames(Intrinsic, HashMap<usize, Vec<u32>>),
     /// The first of several bindings that has a value.
     FirstOf(Vec<Binding>),
 }
@@ -161,7 +170,7 @@ enum Binding {
 type SparseValues = HashMap<usize, Vec<Value>>;
 
 #[derive(Debug)]
-struct SpanAttribute {
+pub(crate) struct SpanAttribute {
     key: String,
     /// Usually one; several where files have different types for the attribute.
     columns: Vec<AttributeColumn>,
@@ -198,7 +207,7 @@ impl AttributeColumn {
 }
 
 impl SpanAttribute {
-    fn of(batch: &RecordBatch, name: &str) -> Self {
+    pub(crate) fn of(batch: &RecordBatch, name: &str) -> Self {
         let columns = batch.schema_ref().fields().iter().zip(batch.columns());
         let columns = columns.filter(|(field, _)| holds_attribute(field.name(), name));
         Self {
@@ -210,7 +219,7 @@ impl SpanAttribute {
         }
     }
 
-    fn get(&self, row: usize) -> FieldValue<'_> {
+    pub(crate) fn get(&self, row: usize) -> FieldValue<'_> {
         for column in &self.columns {
             let value = column.get(row);
             if value != FieldValue::Nil {
@@ -255,8 +264,28 @@ impl BoundSpans {
             trace_states: TextValues::of(&batch, "trace_state"),
             batch,
             bindings,
+            profiles: None,
             rows: None,
         })
+    }
+
+    /// Answers profile fields from what profiles know.
+    pub(crate) fn with_profiles(mut self, profiles: Option<&Arc<ProfileFields>>) -> Self {
+        let Some(profiles) = profiles else { return self };
+        let mut bindings = std::mem::take(&mut self.bindings);
+        for binding in &mut bindings {
+            if let Binding::ProfileNames(intrinsic, by_row) = binding {
+                for row in 0..self.batch.num_rows() {
+                    let names = profiles.names(self.trace_id_at(row), self.span_id_at(row), *intrinsic);
+                    if !names.is_empty() {
+                        by_row.insert(row, names);
+                    }
+                }
+            }
+        }
+        self.bindings = bindings;
+        self.profiles = Some(Arc::clone(profiles));
+        self
     }
 
     /// Shows only these rows from here on.
@@ -318,6 +347,12 @@ impl BoundSpans {
             Binding::Sparse(values) => {
                 values.get(&row).map_or(FieldValue::Nil, |values| FieldValue::Many(values.len()))
             }
+            Binding::ProfileFact(intrinsic) => self.profiles.as_ref().map_or(FieldValue::Nil, |profiles| {
+                profiles.value(self.trace_id_at(row), self.span_id_at(row), *intrinsic)
+            }),
+            Binding::ProfileNames(_, by_row) => {
+                by_row.get(&row).map_or(FieldValue::Nil, |names| FieldValue::Many(names.len()))
+            }
             Binding::FirstOf(bindings) => bindings
                 .iter()
                 .map(|binding| self.read(binding, row))
@@ -330,6 +365,12 @@ impl BoundSpans {
         match binding {
             Binding::Sparse(values) => sparse_element(values, row, index),
             Binding::SpanAttribute(attribute) => sparse_element(&attribute.arrays, row, index),
+            Binding::ProfileNames(intrinsic, by_row) => {
+                let number = by_row.get(&row).and_then(|names| names.get(index));
+                let text =
+                    number.zip(self.profiles.as_ref()).map(|(number, profiles)| profiles.name(*intrinsic, *number));
+                text.map_or(FieldValue::Nil, FieldValue::Str)
+            }
             Binding::Coded { codes, values } if codes.is_valid(row) => match &values[codes.value(row) as usize] {
                 Value::Array(values) => values.get(index).map_or(FieldValue::Nil, Value::as_field_value),
                 single => single.as_field_value(),
@@ -446,6 +487,8 @@ fn bind_field(batch: &RecordBatch, field: &Field) -> Result<Binding> {
             })?),
             Intrinsic::InstrumentationName => coded(batch, "scope", |scope| text_member(scope, "name")),
             Intrinsic::InstrumentationVersion => coded(batch, "scope", |scope| text_member(scope, "version")),
+            Intrinsic::ProfileFunction | Intrinsic::ProfileFile => Binding::ProfileNames(*intrinsic, HashMap::new()),
+            profile if is_profile_field(*profile) => Binding::ProfileFact(*profile),
             // Facts about the tree and the trace are derived by the evaluator.
             _ => Binding::Nothing,
         },

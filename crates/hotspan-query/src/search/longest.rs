@@ -78,7 +78,7 @@ impl LongestTraces {
         let mut stream = scene.engine.lake().reader().stream(segment, options).await?;
         let mut matches = Vec::new();
         while let Some(batch) = stream.try_next().await? {
-            let spans = BoundSpans::bind(batch, program.fields())?;
+            let spans = BoundSpans::bind(batch, program.fields())?.with_profiles(scene.profiles.as_ref());
             scene.inspected.spans += spans.len() as u64;
             matches.clear();
             filter.select(&TraceView::of_batch(&spans), 0..spans.len(), &mut matches);

@@ -5,13 +5,14 @@ use std::time::{Duration, Instant};
 
 use futures::TryStreamExt;
 use hotspan_lake::compaction::attributes::ATTRIBUTE_PREFIX;
-use hotspan_lake::{ReadOptions, Segment};
+use hotspan_lake::{ReadOptions, Segment, Snapshot};
 use hotspan_model::TenantId;
 use hotspan_traceql::{MetricsError, MetricsLimits, MetricsState, Program, Series, TimeGrid, TraceView};
 
 use super::Inspected;
 use super::binding::{BoundSpans, CORE_COLUMNS, scan_columns};
 use super::gather::{Slice, gather_with, slices};
+use super::profile_fields::ProfileFields;
 use super::run::{overlapping, reach_back, reach_on};
 use crate::Engine;
 use crate::error::{QueryError, Result};
@@ -41,6 +42,10 @@ pub struct MetricsRun {
     /// Whether spans are told apart: for exemplars, or to look at a share of them.
     needs_ids: bool,
     inspected: Inspected,
+    tenant: TenantId,
+    snapshot: Arc<Snapshot>,
+    /// What profiles know of spans, once it has been read.
+    profiles: Option<Arc<ProfileFields>>,
 }
 
 /// How long a partial result is waited for, after the first.
@@ -78,6 +83,9 @@ impl Engine {
             needs_ids: limits.exemplars > 0 || program.hints().sample.is_some(),
             state: Some(metrics.start(grid, limits)),
             inspected: Inspected { steps, ..Inspected::default() },
+            tenant: tenant.clone(),
+            snapshot,
+            profiles: None,
         })
     }
 }
@@ -119,6 +127,10 @@ impl MetricsRun {
     /// Folds the next piece in. Says whether there are more.
     async fn step(&mut self) -> Result<bool> {
         let at = self.next;
+        if at == 0 {
+            let fields = self.program.fields();
+            self.profiles = self.engine.profile_fields(&self.tenant, &self.snapshot, fields, self.range).await?;
+        }
         self.next += 1;
         match &self.slices {
             Some(slices) => {
@@ -141,6 +153,7 @@ impl MetricsRun {
         let (fields, options) = (self.program.fields(), options_for(&self.program, &CORE_COLUMNS));
         let gathered = gather_with(self.engine.lake(), &self.segments, slice, fields, &options).await?;
         let Some(mut gathered) = gathered else { return Ok(()) };
+        gathered.spans = gathered.spans.with_profiles(self.profiles.as_ref());
         for rows in std::mem::take(&mut gathered.traces) {
             gathered.spans.show(rows);
             self.inspected.traces += 1;
@@ -159,7 +172,7 @@ impl MetricsRun {
         let options = options_for(&self.program, others).within("start_time", self.range.0, self.range.1);
         let mut stream = self.engine.lake().reader().stream(segment, options).await?;
         while let Some(batch) = stream.try_next().await? {
-            let spans = BoundSpans::bind(batch, self.program.fields())?;
+            let spans = BoundSpans::bind(batch, self.program.fields())?.with_profiles(self.profiles.as_ref());
             self.inspected.spans += spans.len() as u64;
             metrics.observe_batch(state, &TraceView::of_batch(&spans), 0..spans.len()).map_err(limit_of)?;
             // Whoever asked may have left meanwhile.

@@ -14,6 +14,7 @@ use super::gather::{group_by_trace, join};
 use super::latest::LatestSpans;
 use super::longest::LongestTraces;
 use super::order::Best;
+use super::profile_fields::ProfileFields;
 use super::scan_filter::ScanFilter;
 use super::whole::WholeTraces;
 use super::{FoundTrace, Rank, SearchOrder};
@@ -85,6 +86,9 @@ pub(super) struct Scene {
     pub(super) query: SearchQuery,
     pub(super) snapshot: Arc<Snapshot>,
     pub(super) columns: Vec<String>,
+    /// What profiles know of spans, once it has been read.
+    pub(super) profiles: Option<Arc<ProfileFields>>,
+    is_begun: bool,
     pub(super) best: Best,
     pub(super) inspected: Inspected,
 }
@@ -137,6 +141,8 @@ impl Engine {
             best: Best::new(query.limit, query.order, query.after),
             query,
             snapshot,
+            profiles: None,
+            is_begun: false,
             inspected: Inspected::default(),
         };
         Ok(SearchRun { scene, work, is_over: false })
@@ -149,6 +155,7 @@ impl SearchRun {
         if self.is_over {
             return Ok(None);
         }
+        self.scene.begin().await?;
         let progress = match &mut self.work {
             Work::Latest(work) => work.step(&mut self.scene).await?,
             Work::Longest(work) => work.step(&mut self.scene).await?,
@@ -180,6 +187,15 @@ impl Scene {
         if tested.is_empty() { options } else { options.matching(&tested, move |batch| cheap.matches(batch)) }
     }
 
+    /// Reads what profiles know, if the query asks for it.
+    async fn begin(&mut self) -> Result<()> {
+        if !std::mem::replace(&mut self.is_begun, true) {
+            let (fields, range) = (self.program.fields(), (self.query.from, self.query.until));
+            self.profiles = self.engine.profile_fields(&self.tenant, &self.snapshot, fields, range).await?;
+        }
+        Ok(())
+    }
+
     /// Evaluates a whole trace and keeps it if it matches and is among the first.
     pub(super) async fn judge(&mut self, trace_id: TraceId, near: i64) -> Result<()> {
         let (from, until) = (near.saturating_sub(LOOKUP_REACH), near.saturating_add(LOOKUP_REACH));
@@ -192,7 +208,7 @@ impl Scene {
         }
         let Some(joined) = join(batches)? else { return Ok(()) };
         let rows = group_by_trace(&joined)?.into_iter().next().unwrap_or_default();
-        let mut spans = BoundSpans::bind(joined, self.program.fields())?;
+        let mut spans = BoundSpans::bind(joined, self.program.fields())?.with_profiles(self.profiles.as_ref());
         spans.show(rows);
         self.inspected.traces += 1;
         if let Some(trace) = found(&self.program, &spans, &self.query) {

@@ -8,7 +8,7 @@ use hotspan_traceql::{FieldTable, Matcher, SpanCondition, SpanPredicate, SpanTes
 
 /// Tests that all must hold.
 #[derive(Debug, Clone, Default)]
-pub(super) struct ScanFilter {
+pub(crate) struct ScanFilter {
     tests: Vec<ColumnTest>,
 }
 
@@ -30,14 +30,14 @@ enum CheapTest {
 
 impl ScanFilter {
     /// What can be said of a condition: never less than the condition lets through.
-    pub(super) fn of(fields: &FieldTable, condition: &SpanCondition) -> Self {
+    pub(crate) fn of(fields: &FieldTable, condition: &SpanCondition) -> Self {
         let mut tests = Vec::new();
         collect(fields, condition, &mut tests);
         Self { tests }
     }
 
     /// The columns that it reads; none if it lets everything through.
-    pub(super) fn columns(&self) -> Vec<&'static str> {
+    pub(crate) fn columns(&self) -> Vec<&'static str> {
         let mut columns: Vec<&'static str> = self.tests.iter().map(|test| test.column).collect();
         columns.sort_unstable();
         columns.dedup();
@@ -45,7 +45,7 @@ impl ScanFilter {
     }
 
     /// Which rows of a batch may match.
-    pub(super) fn matches(&self, batch: &RecordBatch) -> BooleanArray {
+    pub(crate) fn matches(&self, batch: &RecordBatch) -> BooleanArray {
         let mut keep = vec![true; batch.num_rows()];
         for test in &self.tests {
             test.narrow(batch, &mut keep);

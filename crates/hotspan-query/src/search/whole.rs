@@ -35,6 +35,7 @@ impl WholeTraces {
         self.next += 1;
         let program = Arc::clone(&scene.program);
         if let Some(mut gathered) = gather(scene.engine.lake(), &self.segments, *slice, program.fields()).await? {
+            gathered.spans = gathered.spans.with_profiles(scene.profiles.as_ref());
             for rows in std::mem::take(&mut gathered.traces) {
                 gathered.spans.show(rows);
                 scene.inspected.traces += 1;

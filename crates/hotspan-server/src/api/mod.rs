@@ -15,6 +15,7 @@ mod service_graph;
 mod services;
 mod source;
 mod span_metrics;
+mod span_scope;
 mod status;
 mod tempo;
 mod trace_summary;

@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 
 use super::ApiError;
 use super::pyroscope::merged_pprof;
+use super::span_scope::{ScopeParameters, outlines_of, owners_in_trace};
 use crate::app::{App, Core};
 use crate::receive::tenant_of;
 use crate::time_text::parse_time;
@@ -77,12 +78,19 @@ pub(crate) async fn profile(
     State(app): State<Arc<App>>,
     Query(parameters): Query<ProfileParameters>,
     Query(text): Query<TextParameters>,
+    Query(scope): Query<ScopeParameters>,
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let core = app.core()?;
     let tenant = tenant_of(&app, &headers)?;
-    let query = flame_query(&parameters, now_nanos())?;
+    let mut query = flame_query(&parameters, now_nanos())?;
+    let scope = scope.read()?;
+    if let ([trace_id], [span_id]) = (query.traces.as_slice(), query.spans.as_slice()) {
+        // A span that is not stored yet still has the samples that name it.
+        let spans = outlines_of(core, &tenant, *trace_id).await?;
+        query.owners = owners_in_trace(core, &tenant, &spans, Some(*span_id), scope).await?;
+    }
     let format = parameters.format.as_deref().unwrap_or("json");
     let asked = AskedFlame { query: &query, format, text: &text, uri: &uri, headers: &headers };
     flame_response(core, &tenant, &asked).await

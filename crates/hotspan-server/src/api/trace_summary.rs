@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::{Path, Query, State};
 use hotspan_model::TraceId;
 use hotspan_query::span_facts::SpanFacts;
-use hotspan_query::{SampleOwners, SpanKey};
 use http::{HeaderMap, StatusCode};
 use serde_json::{Map, Value, json};
 
 use super::ApiError;
 use super::profile::exactness_json;
+use super::span_scope::{ScopeParameters, outlines_of, owners_in_trace};
 use crate::app::App;
 use crate::receive::tenant_of;
 
@@ -19,6 +19,7 @@ use crate::receive::tenant_of;
 pub(crate) async fn profile_summary(
     State(app): State<Arc<App>>,
     Path(id): Path<String>,
+    Query(scope): Query<ScopeParameters>,
     headers: HeaderMap,
 ) -> Result<Json<Value>, ApiError> {
     let core = app.core()?;
@@ -26,14 +27,12 @@ pub(crate) async fn profile_summary(
     let trace_id: TraceId =
         id.parse().map_err(|error: hotspan_model::ids::IdError| ApiError::invalid(error.to_string()))?;
     let snapshot = core.engine.snapshot();
-    // A trace is found wherever it is.
-    let always = (i64::MIN, i64::MAX);
-    let spans = core.engine.outlines(&tenant, &snapshot, &[trace_id], always).await?;
-    if spans.is_empty() {
+    let spans = outlines_of(core, &tenant, trace_id).await?;
+    let Some(owners) = owners_in_trace(core, &tenant, &spans, None, scope.read()?).await? else {
         return Err(ApiError { status: StatusCode::NOT_FOUND, message: format!("there is no trace {trace_id}") });
-    }
-    let keys = spans.iter().map(|span| SpanKey { trace_id: Some(trace_id), span_id: span.span_id }).collect();
-    let (facts, exactness) = core.engine.span_facts(&tenant, &snapshot, SampleOwners::Spans(keys), always).await?;
+    };
+    // A trace is found wherever it is.
+    let (facts, exactness) = core.engine.span_facts(&tenant, &snapshot, owners, (i64::MIN, i64::MAX)).await?;
     let mut sum = SpanFacts::default();
     let mut by_span = Map::new();
     for ((_, span), facts) in &facts {

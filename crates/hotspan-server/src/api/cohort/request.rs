@@ -2,7 +2,7 @@
 
 use hotspan_lake::catalog::now_nanos;
 use hotspan_model::ProfileType;
-use hotspan_query::CohortScope;
+use hotspan_query::{CohortScope, LinkPolicy};
 use hotspan_traceql::Program;
 use hotspan_traceql::ast::Sink;
 use serde::Deserialize;
@@ -28,6 +28,7 @@ pub(crate) struct CohortBody {
     #[serde(alias = "maxNodes")]
     max_nodes: Option<usize>,
     limit: Option<usize>,
+    links: Option<String>,
 }
 
 /// What is to be shown of a cohort.
@@ -68,6 +69,7 @@ pub(crate) struct CohortQuestion {
     /// Spans start in this time.
     pub(crate) range: (i64, i64),
     pub(crate) scope: CohortScope,
+    pub(crate) links: LinkPolicy,
     pub(crate) format: Option<String>,
     /// Nodes of a flame graph; 0 for all.
     pub(crate) max_nodes: usize,
@@ -136,6 +138,7 @@ impl CohortQuestion {
             profile_type,
             range: (from, until),
             scope: body.scope.as_deref().unwrap_or("span").parse()?,
+            links: body.links.as_deref().map_or(Ok(LinkPolicy::default()), str::parse)?,
             format: body.format,
             max_nodes: body.max_nodes.unwrap_or(NODES),
             limit: sink_limit.or(body.limit).unwrap_or(FUNCTIONS),

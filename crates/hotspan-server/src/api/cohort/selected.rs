@@ -33,12 +33,14 @@ impl Selected {
         program: &Program,
     ) -> Result<Self, QuestionError> {
         let cohort = core.engine.cohort(tenant, snapshot, program, question.range, MAX_COHORT_SPANS).await?;
+        let (scope, links) = (question.scope, question.links);
+        let owners = core.engine.cohort_owners_with(tenant, snapshot, &cohort, scope, links).await?;
         let (from, until) = cohort.range();
         let query = FlameQuery {
             profile_type: question.profile_type.clone(),
             from: from.saturating_sub(REACH),
             until: until.saturating_add(REACH),
-            owners: Some(core.engine.cohort_owners(tenant, snapshot, &cohort, question.scope).await?),
+            owners: Some(owners),
             max_nodes: question.max_nodes,
             ..FlameQuery::default()
         };
@@ -56,6 +58,9 @@ impl Selected {
         json["selected_spans"] = json!(self.cohort.matched);
         json["spans"] = json!(self.cohort.spans.len());
         json["spans_with_samples"] = json!(exactness.spans);
+        if exactness.samples > 0 {
+            json["exact_share"] = json!(exactness.linked_samples as f64 / exactness.samples as f64);
+        }
         json["is_cut"] = json!(self.cohort.is_cut());
         let duration: i64 = self.cohort.spans.iter().map(|span| span.duration.max(0)).fold(0, i64::saturating_add);
         if is_time(&self.query.profile_type) && duration > 0 {
