@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use hotspan_generator::workload::{GeneratedSpan, RARE_ATTRIBUTE};
-use hotspan_generator::{Oracle, OracleDetail, Window, Workload};
+use hotspan_generator::{Oracle, OracleDetail, SampleKind, Window, Workload};
 use hotspan_model::{SpanKind, StatusCode, TraceId};
 
 /// An hour, which most questions are about.
@@ -74,6 +74,8 @@ pub(crate) struct Expected {
     /// End of the first hour, or of the data if there is less.
     pub(crate) hour_end: i64,
     matching: [HashSet<TraceId>; Search::ALL.len()],
+    /// Spans of [`SERVICE`] that start in the first hour, and the CPU time of the samples that name them.
+    pub(crate) cohort: (u64, i64),
 }
 
 impl Expected {
@@ -85,6 +87,7 @@ impl Expected {
             from,
             hour_end: settings.end_instant().min(from + HOUR),
             matching: Default::default(),
+            cohort: (0, 0),
         }
     }
 
@@ -92,6 +95,14 @@ impl Expected {
         self.oracle.add(window);
         if window.start >= self.hour_end {
             return;
+        }
+        let in_cohort =
+            |span: &GeneratedSpan<'_>| span.service == SERVICE && (self.from..self.hour_end).contains(&span.span.start);
+        self.cohort.0 += window.spans.iter().filter(|span| in_cohort(span)).count() as u64;
+        for profile in window.profiles.iter().filter(|profile| profile.kind == SampleKind::Cpu) {
+            let linked = profile.samples.iter().filter_map(|sample| Some((sample.value, sample.span?)));
+            let mine = linked.filter(|(_, span)| window.spans.get(*span as usize).is_some_and(in_cohort));
+            self.cohort.1 += mine.map(|(value, _)| value).sum::<i64>();
         }
         for trace in window.spans.chunk_by(|left, right| left.span.trace_id == right.span.trace_id) {
             for (search, matching) in Search::ALL.into_iter().zip(&mut self.matching) {

@@ -32,6 +32,7 @@ pub(crate) fn profile_questions<'e>(workload: &'e Workload, expected: &'e Expect
         flame("flame graph, one service, 24 h", Some(service), from + DAY, Budget::none()),
         flame("flame graph, all services, 24 h", None, from + DAY, Budget::none()),
         cpu_by_service(workload, expected),
+        cohort_flame(service, expected),
     ];
     questions.extend(span_lookups(workload, expected));
     questions
@@ -70,6 +71,30 @@ pub(crate) fn span_lookups<'e>(workload: &'e Workload, expected: &'e Expected) -
             budget: trace_budget,
         },
     ]
+}
+
+/// The flame graph of all spans of a service that start in the first hour: thousands of them, found by a search.
+fn cohort_flame<'e>(service: &str, expected: &'e Expected) -> Question<'e> {
+    let body = json!({
+        "query": format!("{{ resource.service.name = \"{service}\" }}"),
+        "type": "cpu",
+        "from": expected.from,
+        "to": expected.hour_end,
+    });
+    let (spans, sum) = expected.cohort;
+    let sums_up = ticks_are(sum);
+    let check: Check<'e> = Box::new(move |body| {
+        let selected = number(&json(body)?["exactness"]["selected_spans"]).unwrap_or(0.0) as u64;
+        if selected != spans {
+            return Err(format!("the cohort has {selected} spans, not {spans}"));
+        }
+        sums_up(body)
+    });
+    Question {
+        name: format!("cohort flame graph, {spans} spans, 1 h"),
+        calls: vec![(Call { path: "/api/v1/cohort/flame".to_owned(), body: Some(body.to_string()) }, check)],
+        budget: Budget { cold: Some(1000.0), warm: Some(1000.0), ..Budget::none() },
+    }
 }
 
 /// Value of a service's samples before a moment that is the end of a window.
