@@ -4,7 +4,8 @@
 mod support;
 
 use hotspan_profiler::{Ctx, HeapProfiler, sync};
-use std::time::Duration;
+use std::sync::Barrier;
+use std::time::{Duration, Instant};
 use support::{Recording, Seen, one_at_a_time, total};
 
 #[global_allocator]
@@ -58,11 +59,15 @@ fn bytes_allocated_and_in_use_are_estimated() {
     assert!(seen.iter().filter(|sample| sample.mentions("allocate_much")).all(|sample| sample.span_id == SPAN));
 }
 
+/// Says how long it took to get the lock, by the clock of the one who wanted it.
 #[inline(never)]
-fn hold_the_lock(lock: &sync::Mutex<u64>, milliseconds: u64) {
+fn hold_the_lock(lock: &sync::Mutex<u64>, milliseconds: u64) -> Duration {
+    let began = Instant::now();
     let mut value = lock.lock().unwrap();
+    let waited = began.elapsed();
     std::thread::sleep(Duration::from_millis(milliseconds));
     *value += 1;
+    waited
 }
 
 /// Scenario: two threads take turns at a lock that each holds for long.
@@ -75,22 +80,23 @@ fn lock_waits_are_measured() {
     for _ in 0..1_000 {
         *free.lock().unwrap() += 1;
     }
-    std::thread::scope(|scope| {
-        for span in [1u8, 2] {
-            let contended = &contended;
+    let together = Barrier::new(2);
+    let measured = std::thread::scope(|scope| {
+        let threads = [1u8, 2].map(|span| {
+            let (contended, together) = (&contended, &together);
             scope.spawn(move || {
                 let _inside = Ctx::for_request([3; 16], [span; 8]).attach();
-                for _ in 0..10 {
-                    hold_the_lock(contended, 10);
-                }
-            });
-        }
+                together.wait();
+                (0..10).map(|_| hold_the_lock(contended, 10)).sum::<Duration>()
+            })
+        });
+        threads.map(|thread| thread.join().unwrap()).iter().sum::<Duration>().as_secs_f64() * 1e3
     });
     let seen = recording.finish();
     let waits: Vec<&Seen> = seen.iter().filter(|sample| sample.profile == "lock").collect();
     let waited = total(waits.iter().copied(), "lock") / 1e6;
-    // The lock is held for 200 ms in all; whoever does not hold it waits.
-    assert!((60.0..400.0).contains(&waited), "{waited} ms in {} waits", waits.len());
+    assert!(waited <= 1.01 * measured + 1.0, "{waited} of {measured} ms in {} waits", waits.len());
+    assert!(waited >= 0.8 * measured - 5.0, "{waited} of {measured} ms in {} waits", waits.len());
     assert!(waits.iter().all(|sample| sample.mentions("hold_the_lock") && !sample.span_id.is_empty()));
     assert_eq!((*contended.lock().unwrap(), *free.lock().unwrap()), (20, 1_000));
 }
@@ -104,20 +110,31 @@ fn parking_lot_waits_are_measured() {
     let recording = Recording::start(|builder| builder.cpu_hertz(0).locks(true));
     let lock = sync::parking_lot::Mutex::new(0);
     let shared = sync::parking_lot::RwLock::new(0);
-    std::thread::scope(|scope| {
-        for _ in 0..2 {
+    // What getting the locks took, by the clock of those who wanted them.
+    let together = Barrier::new(2);
+    let measured = std::thread::scope(|scope| {
+        let threads = [0, 1].map(|_| {
             scope.spawn(|| {
+                together.wait();
+                let mut waited = Duration::ZERO;
                 for _ in 0..5 {
+                    let began = Instant::now();
                     let mut held = lock.lock();
+                    waited += began.elapsed();
                     std::thread::sleep(Duration::from_millis(10));
                     *held += 1;
+                    let began = Instant::now();
                     *shared.write() += 1;
+                    waited += began.elapsed();
                 }
-            });
-        }
+                waited
+            })
+        });
+        threads.map(|thread| thread.join().unwrap()).iter().sum::<Duration>().as_secs_f64() * 1e3
     });
     let seen = recording.finish();
     let waited = total(&seen, "lock") / 1e6;
-    assert!((20.0..300.0).contains(&waited), "{waited} ms");
+    assert!(waited <= 1.01 * measured + 1.0, "{waited} of {measured} ms");
+    assert!(waited >= 0.8 * measured - 5.0, "{waited} of {measured} ms");
     assert_eq!((*lock.lock(), *shared.read()), (10, 10));
 }

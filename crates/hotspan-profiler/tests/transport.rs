@@ -126,7 +126,7 @@ fn strangers_get_nothing() {
     let recording = Recording::start(|builder| builder.endpoint(format!("https://localhost:{port}")));
     burn(100);
     recording.profiler.flush();
-    let deadline = std::time::Instant::now() + Duration::from_secs(10);
+    let deadline = std::time::Instant::now() + Duration::from_secs(60);
     let error = loop {
         if let Some(error) = recording.profiler.status().last_error {
             break error;
@@ -134,7 +134,7 @@ fn strangers_get_nothing() {
         assert!(std::time::Instant::now() < deadline, "no error");
         std::thread::sleep(Duration::from_millis(20));
     };
-    assert!(error.contains("certificate"), "{error}");
+    assert!(error.contains("refused") && error.contains("certificate"), "{error}");
     drop(recording);
     assert_eq!(serving.join().unwrap(), None);
 }
@@ -181,7 +181,7 @@ fn a_refusal_is_told() {
     burn(100);
     recording.profiler.flush();
     serving.join().unwrap();
-    let deadline = std::time::Instant::now() + Duration::from_secs(10);
+    let deadline = std::time::Instant::now() + Duration::from_secs(60);
     while recording.profiler.status().dropped_uploads == 0 {
         assert!(std::time::Instant::now() < deadline, "{:?}", recording.profiler.status());
         std::thread::sleep(Duration::from_millis(20));

@@ -21,6 +21,12 @@ const PATIENCE: Duration = Duration::from_millis(10);
 const MAPS_INTERVAL: Duration = Duration::from_secs(1);
 const PAGE: u64 = 4096;
 
+/// C libraries do not agree on the sign of a request's number.
+#[cfg(target_env = "musl")]
+type Request = libc::c_int;
+#[cfg(not(target_env = "musl"))]
+type Request = libc::c_uint;
+
 #[derive(Debug, Clone, Copy)]
 struct Traced {
     pid: i32,
@@ -222,9 +228,9 @@ fn is_job_control(signal: i32) -> bool {
     matches!(signal, libc::SIGSTOP | libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU)
 }
 
-fn request(what: libc::c_uint, tid: i32, data: usize) -> io::Result<()> {
+fn request(what: Request, tid: i32, data: usize) -> io::Result<()> {
     // SAFETY: none of the requests made through here takes an address.
-    let done = unsafe { libc::ptrace(what as _, tid, std::ptr::null_mut::<libc::c_void>(), data) };
+    let done = unsafe { libc::ptrace(what, tid, std::ptr::null_mut::<libc::c_void>(), data) };
     if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 

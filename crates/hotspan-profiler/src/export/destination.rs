@@ -184,7 +184,11 @@ pub(crate) enum DeliveryError {
 
 impl From<io::Error> for DeliveryError {
     fn from(error: io::Error) -> DeliveryError {
-        DeliveryError::Temporary { reason: error.to_string(), retry_after: None }
+        match error.kind() {
+            // A certificate that is not trusted, or an answer that is none: it would be the same again.
+            io::ErrorKind::InvalidData => DeliveryError::Refused(error.to_string()),
+            _ => DeliveryError::Temporary { reason: error.to_string(), retry_after: None },
+        }
     }
 }
 

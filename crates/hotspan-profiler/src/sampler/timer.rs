@@ -51,7 +51,7 @@ impl CpuTimer {
     /// Arms the timer: first after `first_ns` of CPU time, then every `interval_ns`. Zero for both stops it.
     pub(crate) fn arm(&self, first_ns: u64, interval_ns: u64) -> io::Result<()> {
         let timespec = |ns: u64| libc::timespec {
-            tv_sec: (ns / 1_000_000_000) as libc::time_t,
+            tv_sec: (ns / 1_000_000_000) as _,
             tv_nsec: (ns % 1_000_000_000) as libc::c_long,
         };
         let setting = libc::itimerspec { it_interval: timespec(interval_ns), it_value: timespec(first_ns) };
