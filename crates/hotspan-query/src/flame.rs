@@ -246,6 +246,8 @@ fn build_tree(symbols: &mut SymbolIndex, values: &mut PathValues, max_nodes: usi
     let symbols: &SymbolIndex = symbols;
     let (mut tree, pruned) = FlameTree::from_arrays(symbols.parents(), &self_values, max_nodes, |place| {
         let found = hottest.get(&(place as Place)).and_then(|(weight, frame)| Some((*weight, symbols.frame(*frame)?)));
+        // A caller that no sample was taken in still stands somewhere: at the line that its first callee was called from.
+        let found = found.or_else(|| Some((0, symbols.first_frame(place)?)));
         NodeText {
             name: symbols.function(place),
             file: found.map_or("", |(_, frame)| symbols.text(frame.file)),

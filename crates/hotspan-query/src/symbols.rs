@@ -72,6 +72,8 @@ struct FunctionTree {
     paths: HashMap<u64, PathEntry>,
     parents: Vec<Place>,
     names: Vec<u32>,
+    /// The first frame that was seen at each place: where callers stand that no sample was taken in.
+    first_frames: Vec<u32>,
     children: HashMap<(Place, u32), Place>,
     frame_index: HashMap<u64, u32>,
     frames: Vec<FrameEntry>,
@@ -85,6 +87,7 @@ impl Default for FunctionTree {
             paths: HashMap::new(),
             parents: vec![0],
             names: vec![0],
+            first_frames: vec![u32::MAX],
             children: HashMap::new(),
             frame_index: HashMap::new(),
             frames: Vec::new(),
@@ -177,7 +180,7 @@ impl SymbolIndex {
         while let Some((node, parent, frame)) = chain.pop() {
             let frame = self.frame_of(frame);
             let name = self.tree.frames[frame as usize].name;
-            place = self.tree.child(place, name);
+            place = self.tree.child(place, name, frame);
             self.tree.paths.insert(node, PathEntry { place, frame, parent });
         }
         self.tree.paths.get(&id).copied()
@@ -222,6 +225,11 @@ impl SymbolIndex {
     /// The function at a place.
     pub(crate) fn function(&self, place: usize) -> &str {
         &self.tree.texts[self.tree.names[place] as usize]
+    }
+
+    /// The first frame that was seen at a place; none for the root.
+    pub(crate) fn first_frame(&self, place: usize) -> Option<FrameEntry> {
+        self.frame(*self.tree.first_frames.get(place)?)
     }
 
     pub(crate) fn frame(&self, frame: u32) -> Option<FrameEntry> {
@@ -329,13 +337,14 @@ impl FrameBlock {
 }
 
 impl FunctionTree {
-    fn child(&mut self, parent: Place, name: u32) -> Place {
+    fn child(&mut self, parent: Place, name: u32, frame: u32) -> Place {
         if let Some(place) = self.children.get(&(parent, name)) {
             return *place;
         }
         let place = self.parents.len() as Place;
         self.parents.push(parent);
         self.names.push(name);
+        self.first_frames.push(frame);
         self.children.insert((parent, name), place);
         place
     }

@@ -286,6 +286,9 @@ fn code_leads_back_to_traces() {
     let at = names.iter().position(|name| name == "json.Unmarshal").unwrap();
     assert_eq!(flame["flamebearer"]["frames"][at], json!({ "file": "json.Unmarshal.rs", "line": 7 }));
     assert_eq!(flame["flamebearer"]["frames"].as_array().unwrap().len(), names.len());
+    // Callers that no sample was taken in have a place too.
+    let frames = flame["flamebearer"]["frames"].as_array().unwrap();
+    assert!(frames.iter().skip(1).all(|frame| frame["file"].is_string()), "{frames:?} of {names:?}");
 }
 
 /// Sends a request of `shop` with two steps, one after the other on thread 7. Its samples name the request alone, as

@@ -28,7 +28,7 @@ export function SeriesChart({ lines, fromMs, toMs, height = 110, format, label, 
   const [drag, setDrag] = useState<{ from: number; to: number } | null>(null);
   const [hover, setHover] = useState<number | null>(null);
   const highest = useMemo(() => Math.max(1e-12, ...lines.flatMap((line) => line.points.map((point) => point.value))), [lines]);
-  const plot = { left: 72, right: Math.max(73, width - 12), top: 8, bottom: height - 20 };
+  const plot = { left: 84, right: Math.max(85, width - 12), top: 8, bottom: height - 20 };
   const x = (at: number) => plot.left + ((at - fromMs) / (toMs - fromMs)) * (plot.right - plot.left);
   const y = (value: number) => plot.bottom - (value / highest) * (plot.bottom - plot.top);
   const timeAt = (clientX: number) => {
