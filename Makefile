@@ -30,7 +30,7 @@ test-rust: ui
 	$(CARGO) test --workspace --quiet
 
 test-page: test-rust chromium
-	cd ui && HOTSPAN_BIN=$${CARGO_TARGET_DIR:-$(CURDIR)/target}/debug/hotspan npm run e2e -- views axe
+	cd ui && HOTSPAN_BIN=$${CARGO_TARGET_DIR:-$(CURDIR)/target}/debug/hotspan npm run e2e
 
 chromium:
 	@ui/scripts/chromium

@@ -60,7 +60,7 @@ export function ledgerOf(raw: unknown): Ledger | null {
   const inner = (from.ledger && typeof from.ledger === 'object' ? from.ledger : from) as RawLedger;
   const nanos = (entry: RawLedger) => Number(entry.ns ?? entry.value_ns ?? entry.value ?? (entry.ms !== undefined ? Number(entry.ms) * 1e6 : 0));
   const parts: LedgerPart[] = Array.isArray(inner.parts)
-    ? (inner.parts as RawLedger[]).map((part) => ({ kind: String(part.kind ?? 'waiting'), label: part.label === undefined ? undefined : String(part.label), ns: nanos(part) }))
+    ? (inner.parts as RawLedger[]).map((part) => ({ kind: String(part.kind ?? 'waiting'), label: part.label === undefined || part.label === null ? undefined : String(part.label), ns: nanos(part) }))
     : Object.entries(inner)
         .filter(([key, value]) => /_(ns|ms)$/.test(key) && !/^(duration|total|slow|fast)/.test(key) && typeof value === 'number')
         .map(([key, value]) => ({ kind: key.replace(/_(ns|ms)$/, ''), ns: key.endsWith('_ms') ? Number(value) * 1e6 : Number(value) }));

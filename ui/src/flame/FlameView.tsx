@@ -198,7 +198,7 @@ export function FlameView({ bytes, unit, title, prefix = '', diffMode: wantedMod
   const undo = () => change({ transforms: state.transforms.slice(0, -1), zoom: '', window: '' });
   const bindings: KeyBinding[] = [
     ...FLAME_VIEWS.map((view: FlameViewName, index) => ({ key: String(index + 1), does: view, run: () => change({ view }) })),
-    { key: 's', does: 'search in the graph', run: () => searchField.current?.focus() },
+    { key: 's', does: 'search in the graph', run: () => searchField.current?.select() },
     { key: 'n', does: 'next hit', run: () => stepHit(1) },
     { key: 'N', does: 'previous hit', run: () => stepHit(-1) },
     { key: 'u', does: 'undo transform', run: undo },

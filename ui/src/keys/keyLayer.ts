@@ -24,8 +24,11 @@ function isTyping(target: EventTarget | null): boolean {
 function onKeyDown(event: KeyboardEvent): void {
   if (event.defaultPrevented || event.altKey || event.metaKey) return;
   if (isTyping(event.target)) {
-    // Esc leaves a field, so that every other key works again without a mouse.
-    if (event.key === 'Escape') (event.target as HTMLElement).blur();
+    // Esc leaves a field, so that every other key works again without a mouse; browsers would empty a search field on the way.
+    if (event.key === 'Escape') {
+      event.preventDefault();
+      (event.target as HTMLElement).blur();
+    }
     return;
   }
   const name = (event.ctrlKey ? 'ctrl+' : '') + event.key;

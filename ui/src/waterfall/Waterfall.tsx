@@ -140,7 +140,7 @@ export function Waterfall({ trace, facts, selected, onSelect, filter, onFilter }
     { key: 'p', does: 'next profiled span', run: () => jump((span) => (facts?.[trace.spanId[span]!]?.samples ?? 0) > 0) },
     { key: 'x', does: 'next error', run: () => jump((span) => trace.failed[span] === 1) },
     { key: 'b', does: 'critical path only', run: () => setOnlyCritical((before) => !before) },
-    { key: 'F', does: 'filter spans', run: () => filterField.current?.focus() },
+    { key: 'F', does: 'filter spans', run: () => filterField.current?.select() },
   ]);
 
   useEffect(() => {
