@@ -158,7 +158,7 @@ impl MetricsRun {
             gathered.spans.show(rows);
             self.inspected.traces += 1;
             self.inspected.spans += gathered.spans.len() as u64;
-            metrics.observe_trace(state, &self.program.view(&gathered.spans)).map_err(limit_of)?;
+            metrics.observe_trace(state, &self.program.view(&gathered.spans)).map_err(|error| limit_of(&error))?;
         }
         self.inspected.bytes = self.segments.iter().map(|segment| segment.bytes()).sum();
         tokio::task::yield_now().await;
@@ -174,7 +174,9 @@ impl MetricsRun {
         while let Some(batch) = stream.try_next().await? {
             let spans = BoundSpans::bind(batch, self.program.fields())?.with_profiles(self.profiles.as_ref());
             self.inspected.spans += spans.len() as u64;
-            metrics.observe_batch(state, &TraceView::of_batch(&spans), 0..spans.len()).map_err(limit_of)?;
+            metrics
+                .observe_batch(state, &TraceView::of_batch(&spans), 0..spans.len())
+                .map_err(|error| limit_of(&error))?;
             // Whoever asked may have left meanwhile.
             tokio::task::yield_now().await;
         }
@@ -195,6 +197,6 @@ fn options_for(program: &Program, others: &[&str]) -> ReadOptions {
     ReadOptions::columns(&scan_columns(program.fields(), &others))
 }
 
-fn limit_of(error: MetricsError) -> QueryError {
+fn limit_of(error: &MetricsError) -> QueryError {
     QueryError::Limit(error.to_string())
 }
