@@ -7,6 +7,7 @@ use hotspan_lake::{Lake, Snapshot};
 use hotspan_model::TenantId;
 use tokio::sync::Mutex;
 
+use crate::log::QueryLog;
 use crate::series::SeriesIndex;
 use crate::symbols::SymbolIndex;
 
@@ -15,6 +16,7 @@ use crate::symbols::SymbolIndex;
 pub struct Engine {
     lake: Arc<Lake>,
     tenants: Arc<std::sync::Mutex<HashMap<TenantId, Arc<TenantMemory>>>>,
+    queries: Arc<QueryLog>,
 }
 
 /// What is remembered for one tenant (R6: never shared).
@@ -27,12 +29,17 @@ pub(crate) struct TenantMemory {
 impl Engine {
     /// An engine over a lake.
     pub fn new(lake: Arc<Lake>) -> Self {
-        Self { lake, tenants: Arc::default() }
+        Self { lake, tenants: Arc::default(), queries: Arc::default() }
     }
 
     /// The lake that it asks.
     pub fn lake(&self) -> &Arc<Lake> {
         &self.lake
+    }
+
+    /// What was asked lately, and what is being answered.
+    pub fn queries(&self) -> &Arc<QueryLog> {
+        &self.queries
     }
 
     /// The state of the lake that a question is answered from: pinned once, read throughout (R2).

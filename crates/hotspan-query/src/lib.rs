@@ -23,6 +23,7 @@ mod inherited;
 mod link_policy;
 mod linked;
 mod measure;
+mod log;
 mod merged;
 pub mod outline;
 mod owners;
@@ -38,6 +39,7 @@ mod side_by_side;
 mod span_attributes;
 pub mod span_facts;
 pub mod span_metrics;
+mod stacks;
 mod symbols;
 mod timeline;
 pub mod trace;
@@ -55,6 +57,10 @@ pub use inferred::ThreadTimes;
 pub use inherited::Inheritance;
 pub use link_policy::LinkPolicy;
 pub use linked::{EachSample, LinkedQuery, LinkedSample, LinkedSamples, LinkedTables, SampleThread};
+pub use linked::{
+    EachSample, LinkedQuery, LinkedSample, LinkedSamples, LinkedTables, SampleOwners, SampleThread, SpanKey,
+};
+pub use log::{Outcome, QueryLog, QueryRecord, QueryTicket};
 pub use merged::{LeafTrim, MergedPaths};
 pub use outline::SpanOutline;
 pub use owners::{SampleOwners, SpanKey};

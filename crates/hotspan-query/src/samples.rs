@@ -189,7 +189,8 @@ impl<'b> SampleColumns<'b> {
     }
 }
 
-fn frames_of(symbols: &mut SymbolIndex, path: u64) -> Vec<SampleFrame> {
+/// The frames of a path, the leaf first; none if it is not stored.
+pub(crate) fn frames_of(symbols: &mut SymbolIndex, path: u64) -> Vec<SampleFrame> {
     let mut frames = Vec::new();
     let mut at = path;
     while let Some(entry) = symbols.path(at) {

@@ -9,6 +9,7 @@ use hotspan_formats::Limits;
 use hotspan_lake::IngestOptions;
 use hotspan_lake::compaction::CompactionOptions;
 use hotspan_lake::retention::RetentionOptions;
+use hotspan_sql::SqlOptions;
 
 use crate::listeners::Address;
 use crate::scrape::ScrapeJob;
@@ -41,6 +42,8 @@ pub struct Settings {
     pub scrape: Vec<ScrapeJob>,
     /// Folder of the source code that is shown beside the lines of flame graphs.
     pub source: Option<PathBuf>,
+    /// Limits of SQL statements.
+    pub sql: SqlOptions,
     /// Whether requests must name their tenant.
     pub multi_tenancy: bool,
     /// How long stopping waits for requests that are under way.
@@ -141,6 +144,7 @@ impl Default for Settings {
             retention: RetentionOptions::default(),
             scrape: Vec::new(),
             source: None,
+            sql: SqlOptions::default(),
             multi_tenancy: false,
             shutdown_grace: Duration::from_secs(10),
             log: LogSettings::default(),

@@ -26,6 +26,14 @@ impl Snapshot {
         self.tables.get(&(tenant.clone(), table)).cloned().unwrap_or_default()
     }
 
+    /// The earliest and the latest time in a table; none if it is empty.
+    pub fn time_range(&self, tenant: &TenantId, table: Table) -> Option<(i64, i64)> {
+        let segments = self.segments(tenant, table);
+        let first = segments.iter().map(|segment| segment.min_time).min()?;
+        let last = segments.iter().map(|segment| segment.max_time).max()?;
+        Some((first, last))
+    }
+
     /// Every live segment.
     pub fn all_segments(&self) -> impl Iterator<Item = &Arc<Segment>> {
         self.tables.values().flat_map(|segments| segments.iter())

@@ -150,6 +150,25 @@ impl AttributeColumns {
     /// The same spans with their attributes in these columns and in the maps.
     pub(crate) fn conform(&self, batch: &RecordBatch) -> Result<RecordBatch> {
         let rows = batch.num_rows();
+        let (texts, others, builders) = self.distribute(batch)?;
+        let mut columns: Vec<ArrayRef> = Vec::with_capacity(self.schema.fields().len());
+        for field in Table::Spans.schema().fields() {
+            columns.push(match field.name().as_str() {
+                "attributes" => Arc::clone(&texts),
+                "attributes_json" => Arc::clone(&others),
+                name => Arc::clone(batch.column_by_name(name).ok_or_else(|| LakeError::Damaged {
+                    path: format!("column {name}"),
+                    reason: "is missing".to_owned(),
+                })?),
+            });
+        }
+        columns.extend(builders.into_iter().map(|builder| builder.finish(rows)));
+        Ok(RecordBatch::try_new(Arc::clone(&self.schema), columns)?)
+    }
+
+    /// The attributes of a batch: the two maps that are left, and the columns.
+    fn distribute(&self, batch: &RecordBatch) -> Result<(ArrayRef, ArrayRef, Vec<ColumnBuilder>)> {
+        let rows = batch.num_rows();
         let texts = map_entries(arrays::maps(batch, "attributes")?)?;
         let others = map_entries(arrays::maps(batch, "attributes_json")?)?;
         let mut builders: Vec<ColumnBuilder> =
@@ -189,21 +208,28 @@ impl AttributeColumns {
             }
             rest.end_row();
         }
-        let mut columns: Vec<ArrayRef> = Vec::with_capacity(self.schema.fields().len());
         let (texts, others) = rest.finish()?;
-        for field in Table::Spans.schema().fields() {
-            columns.push(match field.name().as_str() {
-                "attributes" => Arc::clone(&texts),
-                "attributes_json" => Arc::clone(&others),
-                name => Arc::clone(batch.column_by_name(name).ok_or_else(|| LakeError::Damaged {
-                    path: format!("column {name}"),
-                    reason: "is missing".to_owned(),
-                })?),
-            });
-        }
-        columns.extend(builders.into_iter().map(|builder| builder.finish(rows)));
-        Ok(RecordBatch::try_new(Arc::clone(&self.schema), columns)?)
+        Ok((texts, others, builders))
     }
+}
+
+/// The same spans, as far as their columns were read, with all attributes in the two maps.
+pub fn fold_attributes(batch: &RecordBatch) -> Result<RecordBatch> {
+    let (texts, others, _) = AttributeColumns::new(Vec::new()).distribute(batch)?;
+    let mut fields = Vec::new();
+    let mut columns = Vec::new();
+    for (field, column) in batch.schema_ref().fields().iter().zip(batch.columns()) {
+        if attribute_field(field).is_some() {
+            continue;
+        }
+        fields.push(Arc::clone(field));
+        columns.push(match field.name().as_str() {
+            "attributes" => Arc::clone(&texts),
+            "attributes_json" => Arc::clone(&others),
+            _ => Arc::clone(column),
+        });
+    }
+    Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)
 }
 
 /// Key and type of an attribute column, if a field is one.

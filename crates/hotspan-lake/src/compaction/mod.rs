@@ -10,6 +10,7 @@
 //! A step replaces its inputs by its outputs in one transaction, so that it never changes an answer (R2).
 
 pub mod attributes;
+mod derived;
 mod first_level;
 mod keys;
 mod merge;
@@ -27,6 +28,7 @@ use hotspan_model::TenantId;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
+pub use derived::derive_rows;
 pub use plan::{CompactionOptions, Job};
 
 use crate::Lake;

@@ -16,6 +16,7 @@ mod services;
 mod source;
 mod span_metrics;
 mod span_scope;
+mod sql;
 mod status;
 mod tempo;
 mod trace_summary;
@@ -63,6 +64,7 @@ pub(crate) fn everything(app: Arc<App>) -> Router {
         )
         .route("/api/v1/trace/{id}/spans", get(trace_window::trace_window))
         .merge(explain::routes())
+        .route("/api/v1/sql", post(sql::sql))
         .fallback(get(page::serve))
         .layer(from_fn_with_state(Arc::clone(&app), count_queries))
         .with_state(app)

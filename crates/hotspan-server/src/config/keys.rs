@@ -283,6 +283,8 @@ pub static KEYS: &[Key] = &[
         retention.deletion_delay,
         "How long the file of a removed segment stays, for queries that still read it"
     ),
+    key!("sql.memory", Size, sql.memory_bytes, "Memory that one SQL statement may take").at_least("1MiB"),
+    key!("sql.time_limit", Duration, sql.time_limit, "How long one SQL statement may run").at_least("100ms"),
 ];
 
 #[cfg(test)]

@@ -1,0 +1,29 @@
+//! The rows that compaction would derive from others, for those who can't wait for it.
+
+use arrow::array::{RecordBatch, UInt32Array};
+use arrow::compute::take_record_batch;
+
+use super::keys::SortKeys;
+use super::rollup::{RollupSums, window_of};
+use super::traces;
+use crate::error::Result;
+use crate::table::Table;
+
+/// Rows of a derived table from rows of the table under it: traces from spans, rollups from samples, and hourly
+/// rollups also from finer ones. Rows of one trace or window that stand in several batches are several rows.
+pub fn derive_rows(table: Table, source: &RecordBatch) -> Result<RecordBatch> {
+    match table {
+        Table::Traces => {
+            let order: Vec<u32> = SortKeys::of(Table::Spans, source)?.sorted_rows();
+            traces::summarise(&take_record_batch(source, &UInt32Array::from(order))?)
+        }
+        table => {
+            let mut sums = RollupSums::default();
+            match source.schema_ref().column_with_name("count") {
+                Some(_) => sums.add_rollup(source, window_of(table))?,
+                None => sums.add_samples(source, window_of(table))?,
+            }
+            sums.finish(table)
+        }
+    }
+}

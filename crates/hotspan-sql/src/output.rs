@@ -1,0 +1,179 @@
+//! An answer as text or bytes: JSON, CSV or Arrow, written batch by batch.
+
+use std::io::{self, Write};
+use std::str::FromStr;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, RecordBatch, StringArray};
+use arrow::csv::WriterBuilder as CsvBuilder;
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::error::ArrowError;
+use arrow::ipc::writer::StreamWriter;
+use arrow::json::WriterBuilder as JsonBuilder;
+use arrow::json::writer::JsonFormat;
+use arrow::util::display::{ArrayFormatter, FormatOptions};
+
+/// How an answer is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Format {
+    /// An object with `columns` (name and type each) and `rows` (an object each).
+    #[default]
+    Json,
+    /// A line of names, then a line a row. Lists and maps are text.
+    Csv,
+    /// Arrow's stream format.
+    Arrow,
+}
+
+impl FromStr for Format {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "json" => Ok(Self::Json),
+            "csv" => Ok(Self::Csv),
+            "arrow" => Ok(Self::Arrow),
+            other => Err(format!("{other:?} is not a format: it is json, csv or arrow")),
+        }
+    }
+}
+
+impl Format {
+    /// What it is called in a Content-Type.
+    pub fn content_type(self) -> &'static str {
+        match self {
+            Self::Json => "application/json",
+            Self::Csv => "text/csv; charset=utf-8",
+            Self::Arrow => "application/vnd.apache.arrow.stream",
+        }
+    }
+}
+
+/// Writes an answer piece by piece: each call gives the bytes that have become certain.
+pub struct Encoder {
+    schema: SchemaRef,
+    state: State,
+}
+
+enum State {
+    Json { rows: u64 },
+    Csv { began: bool },
+    Arrow(Box<StreamWriter<Vec<u8>>>),
+}
+
+impl std::fmt::Debug for Encoder {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Encoder").field("schema", &self.schema).finish_non_exhaustive()
+    }
+}
+
+impl Encoder {
+    /// An encoder for an answer with these columns.
+    pub fn new(format: Format, schema: &SchemaRef) -> Result<Self, ArrowError> {
+        let state = match format {
+            Format::Json => State::Json { rows: 0 },
+            Format::Csv => State::Csv { began: false },
+            Format::Arrow => State::Arrow(Box::new(StreamWriter::try_new(Vec::new(), schema)?)),
+        };
+        Ok(Self { schema: Arc::clone(schema), state })
+    }
+
+    /// What comes before the rows.
+    pub fn begin(&mut self) -> Vec<u8> {
+        match &mut self.state {
+            State::Json { .. } => {
+                let columns =
+                    self.schema.fields().iter().map(
+                        |field| serde_json::json!({ "name": field.name(), "type": field.data_type().to_string() }),
+                    );
+                let columns = serde_json::Value::Array(columns.collect());
+                format!("{{\"columns\":{columns},\"rows\":[").into_bytes()
+            }
+            State::Csv { .. } => Vec::new(),
+            State::Arrow(writer) => std::mem::take(writer.get_mut()),
+        }
+    }
+
+    /// The next rows.
+    pub fn rows(&mut self, batch: &RecordBatch) -> Result<Vec<u8>, ArrowError> {
+        match &mut self.state {
+            State::Json { rows } => {
+                let mut bytes = Vec::new();
+                if batch.num_rows() > 0 {
+                    if *rows > 0 {
+                        bytes.push(b',');
+                    }
+                    let mut writer =
+                        JsonBuilder::new().with_explicit_nulls(true).build::<_, CommaSeparated>(&mut bytes);
+                    writer.write(batch)?;
+                    writer.finish()?;
+                    *rows += batch.num_rows() as u64;
+                }
+                Ok(bytes)
+            }
+            State::Csv { began } => {
+                let mut bytes = Vec::new();
+                let flat = flat(batch)?;
+                CsvBuilder::new().with_header(!*began).build(&mut bytes).write(&flat)?;
+                *began = true;
+                Ok(bytes)
+            }
+            State::Arrow(writer) => {
+                writer.write(batch)?;
+                Ok(std::mem::take(writer.get_mut()))
+            }
+        }
+    }
+
+    /// What comes after the rows. An error can only be told in JSON; the other formats are cut off instead.
+    pub fn end(mut self, error: Option<&str>) -> Result<Vec<u8>, ArrowError> {
+        match &mut self.state {
+            State::Json { rows } => Ok(match error {
+                None => format!("],\"row_count\":{rows}}}").into_bytes(),
+                Some(error) => {
+                    format!("],\"row_count\":{rows},\"error\":{}}}", serde_json::Value::from(error)).into_bytes()
+                }
+            }),
+            State::Csv { began } if !*began => {
+                // No batch came: the names of the columns still do.
+                let empty = RecordBatch::new_empty(Arc::clone(&self.schema));
+                let mut bytes = Vec::new();
+                CsvBuilder::new().with_header(true).build(&mut bytes).write(&flat(&empty)?)?;
+                Ok(bytes)
+            }
+            State::Csv { .. } => Ok(Vec::new()),
+            State::Arrow(writer) => {
+                writer.finish()?;
+                Ok(std::mem::take(writer.get_mut()))
+            }
+        }
+    }
+}
+
+/// Rows as objects with commas between them, to stand inside an array.
+#[derive(Debug, Default)]
+struct CommaSeparated;
+
+impl JsonFormat for CommaSeparated {
+    fn start_row<W: Write>(&self, writer: &mut W, is_first_row: bool) -> Result<(), ArrowError> {
+        if is_first_row { Ok(()) } else { writer.write_all(b",").map_err(io::Error::into) }
+    }
+}
+
+/// The batch with its lists, maps and structs as text.
+fn flat(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
+    let mut fields = Vec::new();
+    let mut columns: Vec<ArrayRef> = Vec::new();
+    for (field, column) in batch.schema_ref().fields().iter().zip(batch.columns()) {
+        if !field.data_type().is_nested() {
+            fields.push(Arc::clone(field));
+            columns.push(Arc::clone(column));
+            continue;
+        }
+        let formatter = ArrayFormatter::try_new(column.as_ref(), &FormatOptions::default())?;
+        let texts = (0..column.len()).map(|row| column.is_valid(row).then(|| formatter.value(row).to_string()));
+        columns.push(Arc::new(texts.collect::<StringArray>()));
+        fields.push(Arc::new(Field::new(field.name(), DataType::Utf8, true)));
+    }
+    RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)
+}

@@ -1,0 +1,209 @@
+//! From a statement to a stream of batches, within its limits.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use datafusion::catalog::{CatalogProvider, MemoryCatalogProvider, MemorySchemaProvider, SchemaProvider};
+use datafusion::datasource::MemTable;
+use datafusion::error::DataFusionError;
+use datafusion::execution::context::SQLOptions;
+use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
+use datafusion::execution::memory_pool::GreedyMemoryPool;
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::prelude::{SessionConfig, SessionContext};
+use futures::stream::BoxStream;
+use futures::{StreamExt, stream};
+use hotspan_lake::{Snapshot, Table};
+use hotspan_model::TenantId;
+use hotspan_query::{Engine, QueryTicket};
+
+use crate::error::SqlError;
+use crate::flame_merge::flame_merge;
+use crate::limits::SqlOptions;
+use crate::table::LakeTable;
+use crate::views::{PIECES_SCHEMA, joining};
+use crate::{symbols, system};
+
+const CATALOG: &str = "lake";
+const MAIN_SCHEMA: &str = "main";
+
+/// Answers statements about a lake. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct SqlEngine {
+    engine: Engine,
+    options: SqlOptions,
+}
+
+/// The answer to a statement, while it is being computed. Dropping it ends the work.
+pub struct SqlAnswer {
+    /// The columns.
+    pub schema: SchemaRef,
+    /// The rows; an error ends them.
+    pub batches: BoxStream<'static, Result<RecordBatch, SqlError>>,
+}
+
+impl std::fmt::Debug for SqlAnswer {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("SqlAnswer").field("schema", &self.schema).finish_non_exhaustive()
+    }
+}
+
+impl SqlEngine {
+    /// An engine over the lake that another engine asks.
+    pub fn new(engine: Engine, options: SqlOptions) -> Self {
+        Self { engine, options }
+    }
+
+    /// Begins to answer a statement. The first batch has been computed when this returns, so that most errors are
+    /// known before a caller answers anything.
+    pub async fn query(&self, tenant: &TenantId, statement: &str) -> Result<SqlAnswer, SqlError> {
+        let ticket = self.engine.queries().begin(tenant, "sql", statement);
+        let deadline = tokio::time::Instant::now() + self.options.time_limit;
+        match tokio::time::timeout_at(deadline, self.start(tenant, statement, deadline)).await {
+            Ok(Ok((schema, first, rest))) => Ok(SqlAnswer { schema, batches: watched(first, rest, ticket) }),
+            Ok(Err(error)) => {
+                ticket.failed(&error);
+                Err(error)
+            }
+            Err(_) => {
+                let error = too_slow(self.options.time_limit);
+                ticket.failed(&error);
+                Err(error)
+            }
+        }
+    }
+
+    async fn start(
+        &self,
+        tenant: &TenantId,
+        statement: &str,
+        deadline: tokio::time::Instant,
+    ) -> Result<(SchemaRef, Option<RecordBatch>, Batches), SqlError> {
+        let context = self.context(tenant).await?;
+        let read_only = SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
+        let frame = context.sql_with_options(statement, read_only).await.map_err(read_only_hint)?;
+        let schema = Arc::new(frame.schema().as_arrow().clone());
+        let stream = frame.execute_stream().await?;
+        let limit = self.options.time_limit;
+        let mut rest: Batches = stream::unfold(Some(stream), move |state| async move {
+            let mut batches = state?;
+            match tokio::time::timeout_at(deadline, batches.next()).await {
+                Ok(Some(Ok(batch))) => Some((Ok(batch), Some(batches))),
+                Ok(Some(Err(error))) => Some((Err(SqlError::from(error)), None)),
+                Ok(None) => None,
+                Err(_) => Some((Err(too_slow(limit)), None)),
+            }
+        })
+        // An empty answer is asked again after its end.
+        .fuse()
+        .boxed();
+        let first = rest.next().await.transpose()?;
+        Ok((schema, first, rest))
+    }
+
+    /// A session that sees one snapshot of one tenant's tables, and nothing else.
+    async fn context(&self, tenant: &TenantId) -> Result<SessionContext, DataFusionError> {
+        let config = SessionConfig::new()
+            .with_create_default_catalog_and_schema(false)
+            .with_default_catalog_and_schema(CATALOG, MAIN_SCHEMA)
+            .with_information_schema(true)
+            .with_target_partitions(std::thread::available_parallelism().map_or(2, usize::from));
+        // Without a disk to spill to, a statement that needs too much is told so.
+        let runtime = RuntimeEnvBuilder::new()
+            .with_memory_pool(Arc::new(GreedyMemoryPool::new(self.options.memory_bytes)))
+            .with_disk_manager_builder(DiskManagerBuilder::default().with_mode(DiskManagerMode::Disabled))
+            .build_arc()?;
+        let context = SessionContext::new_with_config_rt(config, runtime);
+        let snapshot = self.engine.snapshot();
+        let catalog = MemoryCatalogProvider::new();
+        catalog.register_schema(MAIN_SCHEMA, self.tables(tenant, &snapshot, |table| joining(table).is_none())?)?;
+        catalog.register_schema(PIECES_SCHEMA, self.tables(tenant, &snapshot, |table| joining(table).is_some())?)?;
+        catalog.register_schema(system::SYSTEM_SCHEMA, self.system_tables(tenant, &snapshot)?)?;
+        context.register_catalog(CATALOG, Arc::new(catalog));
+        context.register_udaf(flame_merge());
+        for function in symbols::functions(&self.engine, tenant) {
+            context.register_udf(function);
+        }
+        for table in Table::ALL {
+            if let Some(statement) = joining(table) {
+                let view = context.sql(statement).await?.into_view();
+                context.register_table(table.name(), view)?;
+            }
+        }
+        Ok(context)
+    }
+
+    fn tables(
+        &self,
+        tenant: &TenantId,
+        snapshot: &Arc<Snapshot>,
+        wanted: impl Fn(Table) -> bool,
+    ) -> Result<Arc<dyn SchemaProvider>, DataFusionError> {
+        let schema = MemorySchemaProvider::new();
+        for table in Table::ALL.into_iter().filter(|table| wanted(*table)) {
+            let rows = LakeTable::new(Arc::clone(self.engine.lake()), Arc::clone(snapshot), tenant.clone(), table);
+            schema.register_table(table.name().to_owned(), Arc::new(rows))?;
+        }
+        Ok(Arc::new(schema))
+    }
+
+    fn system_tables(
+        &self,
+        tenant: &TenantId,
+        snapshot: &Snapshot,
+    ) -> Result<Arc<dyn SchemaProvider>, DataFusionError> {
+        let schema = MemorySchemaProvider::new();
+        let tables = [
+            ("segments", system::segments(snapshot, tenant)?),
+            ("queries", system::queries(self.engine.queries(), tenant)?),
+        ];
+        for (name, batch) in tables {
+            let rows = MemTable::try_new(batch.schema(), vec![vec![batch]])?;
+            schema.register_table(name.to_owned(), Arc::new(rows))?;
+        }
+        Ok(Arc::new(schema))
+    }
+}
+
+type Batches = BoxStream<'static, Result<RecordBatch, SqlError>>;
+
+/// The batches, with the end of the query noted in the log: done, failed, or given up by whoever asked.
+fn watched(first: Option<RecordBatch>, rest: Batches, ticket: QueryTicket) -> Batches {
+    let batches = stream::iter(first.map(Ok)).chain(rest);
+    stream::unfold((batches.boxed(), Some(ticket)), |(mut batches, mut ticket)| async move {
+        match batches.next().await {
+            Some(Ok(batch)) => Some((Ok(batch), (batches, ticket))),
+            Some(Err(error)) => {
+                if let Some(ticket) = ticket.take() {
+                    ticket.failed(&error);
+                }
+                Some((Err(error), (batches, None)))
+            }
+            None => {
+                if let Some(ticket) = ticket.take() {
+                    ticket.done();
+                }
+                None
+            }
+        }
+    })
+    .boxed()
+}
+
+fn too_slow(limit: Duration) -> SqlError {
+    SqlError::Limit(format!(
+        "the statement ran longer than {} s (sql.time_limit); narrow its time range or ask for less",
+        limit.as_secs_f64()
+    ))
+}
+
+/// DataFusion says which statements are off; here it is said why.
+fn read_only_hint(error: DataFusionError) -> SqlError {
+    let text = error.strip_backtrace();
+    if text.contains("not supported: ") {
+        return SqlError::Invalid(format!("{text} (SQL is read-only: SELECT, EXPLAIN, SHOW and DESCRIBE)"));
+    }
+    SqlError::from(error)
+}

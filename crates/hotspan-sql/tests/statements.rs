@@ -1,0 +1,272 @@
+//! Statements over a real store, at every level of compaction.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use hotspan_lake::compaction::{CompactionOptions, Compactor};
+use hotspan_lake::rows::Rows;
+use hotspan_lake::table::HOUR;
+use hotspan_lake::{Ingest, IngestOptions, Lake};
+use hotspan_model::{
+    Attribute, Frame, Labels, Link, Profile, ProfileSet, ProfileType, Resource, Sample, Scope, Span, SpanId, TenantId,
+    TraceId, Value,
+};
+use hotspan_query::Engine;
+use hotspan_sql::output::{Encoder, Format};
+use hotspan_sql::{SqlEngine, SqlError, SqlOptions};
+
+const START: i64 = 1_700_000_000_000_000_000;
+const SECOND: i64 = 1_000_000_000;
+
+/// Flush `number`: two spans of a trace that every flush adds to, and three samples of the second span.
+fn rows_of(number: i64, ingest: &Ingest, tenant: &TenantId) -> Rows {
+    let mut rows = Rows::default();
+    let trace = TraceId([7; 16]);
+    for (part, service) in [(0, "front"), (1, "order-service")] {
+        let attributes = vec![Attribute::new("service.name", Value::str(service))];
+        rows.spans.resource(&Resource { attributes, ..Resource::default() });
+        rows.spans.scope(&Scope { name: "test", ..Scope::default() });
+        let start = START + number * 60 * SECOND + part;
+        rows.spans.push(&Span {
+            trace_id: trace,
+            span_id: SpanId([(2 * number + part + 1) as u8; 8]),
+            parent_id: (number + part > 0).then_some(SpanId([1; 8])),
+            start,
+            end: start + (number + 1) * SECOND,
+            name: "operation",
+            attributes: vec![
+                Attribute::new("customer", Value::str("acme")),
+                Attribute::new("attempt", Value::Int(number)),
+            ],
+            ..Span::default()
+        });
+    }
+    let mut set = ProfileSet::default();
+    set.links.push(Link { trace_id: trace, span_id: SpanId([2; 8]) });
+    let link = set.links.len() as u32 - 1;
+    let mut samples = Vec::new();
+    for (leaf, value) in [("parse", 30), ("render", 5), ("parse", 3)] {
+        let frames = ["main", "handle", leaf].map(|name| set.paths.frame(Frame { line: 4, ..Frame::named(name) }));
+        let path = set.paths.path(&frames);
+        let time = START + number * 60 * SECOND;
+        samples.push(Sample { path, value, time, timed: true, link, thread: 0, labels: 0, attributes: 0 });
+    }
+    set.profiles.push(Profile {
+        profile_type: ProfileType::cpu(),
+        labels: Labels::from_pairs([("service_name", "order-service".to_owned())]),
+        time: START + number,
+        samples,
+        ..Profile::default()
+    });
+    rows.profiles.push(&set, &ingest.known().of(tenant));
+    rows
+}
+
+async fn text(engine: &SqlEngine, statement: &str, format: Format) -> Result<String, SqlError> {
+    let mut answer = engine.query(&TenantId::anonymous(), statement).await?;
+    let mut encoder = Encoder::new(format, &answer.schema).unwrap();
+    let mut bytes = encoder.begin();
+    while let Some(batch) = answer.batches.next().await {
+        bytes.extend(encoder.rows(&batch?).unwrap());
+    }
+    bytes.extend(encoder.end(None).unwrap());
+    Ok(String::from_utf8(bytes).unwrap())
+}
+
+async fn json(engine: &SqlEngine, statement: &str) -> serde_json::Value {
+    let text = text(engine, statement, Format::Json).await.unwrap_or_else(|error| panic!("{statement}: {error}"));
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{statement}: {error}: {text}"))
+}
+
+async fn store(flushes: i64) -> (tempfile::TempDir, Arc<Lake>, SqlEngine) {
+    let folder = tempfile::tempdir().unwrap();
+    let tenant = TenantId::anonymous();
+    let lake = Lake::open(folder.path()).await.unwrap();
+    let options = IngestOptions { flush_interval: Duration::from_millis(1), ..IngestOptions::default() };
+    let (ingest, _committer) = Ingest::start(Arc::clone(&lake), options);
+    for number in 0..flushes {
+        let rows = rows_of(number, &ingest, &tenant);
+        ingest.submit(tenant.clone(), rows, ingest.try_reserve(1000).unwrap()).await.unwrap();
+    }
+    let engine = SqlEngine::new(Engine::new(Arc::clone(&lake)), SqlOptions::default());
+    (folder, lake, engine)
+}
+
+/// Statements that touch every table, with filters that are pushed down and such that are not.
+const STATEMENTS: [&str; 14] = [
+    "SELECT count(*) AS n FROM spans",
+    "SELECT service, count(*) AS n, sum(duration) AS total FROM spans GROUP BY service ORDER BY service",
+    "SELECT span_id, name FROM spans WHERE trace_id = X'07070707070707070707070707070707' ORDER BY span_id",
+    "SELECT start_time FROM spans WHERE start_time >= TIMESTAMP '2023-11-14T22:15:00' ORDER BY start_time",
+    "SELECT attributes['customer'] AS customer, attributes_json['attempt'] AS attempt FROM spans ORDER BY start_time",
+    "SELECT * FROM traces",
+    "SELECT count(*) AS n FROM spans s JOIN samples p ON s.trace_id = p.trace_id AND s.span_id = p.span_id",
+    "SELECT sum(value) AS v FROM samples WHERE span_id = X'0202020202020202' AND time < TIMESTAMP '2023-11-14T22:15:00'",
+    "SELECT stack(path) AS stack, sum(value) AS v FROM samples GROUP BY path ORDER BY v DESC",
+    "SELECT function(path) AS f, location(path) AS l, time, value, count FROM rollup_15s ORDER BY time, value",
+    "SELECT time, value, count FROM rollup_1h ORDER BY time, value",
+    "SELECT collapsed(flame_merge(path, value)) AS flame FROM samples",
+    "SELECT f.function, count(*) AS n FROM nodes n JOIN frames f ON n.frame = f.id GROUP BY f.function ORDER BY 1",
+    "SELECT service, profile_type, labels FROM series",
+];
+
+/// Scenario: statements over eight flushes, after each step of compaction through all levels.
+/// Guarantee: every answer stays byte for byte what it was (R2, R3), and the sums are the true ones.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn compaction_never_changes_an_answer() {
+    let (_folder, lake, engine) = store(8).await;
+    let mut answers = Vec::new();
+    for statement in STATEMENTS {
+        answers.push(json(&engine, statement).await);
+    }
+    assert_eq!(answers[0]["rows"][0]["n"], 16);
+    assert_eq!(answers[2]["rows"].as_array().unwrap().len(), 16);
+    assert_eq!(answers[3]["rows"].as_array().unwrap().len(), 12);
+    assert_eq!(answers[4]["rows"][2], serde_json::json!({"customer": "acme", "attempt": "1"}));
+    let trace = &answers[5]["rows"];
+    assert_eq!(trace.as_array().unwrap().len(), 1);
+    assert_eq!((&trace[0]["spans"], &trace[0]["root_service"]), (&16.into(), &"front".into()));
+    assert_eq!(trace[0]["services"], serde_json::json!(["front", "order-service"]));
+    assert_eq!(answers[6]["rows"][0]["n"], 24);
+    assert_eq!(answers[7]["rows"][0]["v"], 2 * 38);
+    assert_eq!(answers[8]["rows"][0], serde_json::json!({"stack": "main;handle;parse", "v": 8 * 33}));
+    assert_eq!(answers[9]["rows"].as_array().unwrap().len(), 16);
+    assert_eq!(answers[10]["rows"].as_array().unwrap().len(), 2);
+    assert_eq!(answers[11]["rows"][0]["flame"], "main;handle;parse 264\nmain;handle;render 40");
+    assert_eq!(answers[12]["rows"].as_array().unwrap().len(), 4);
+    assert_eq!(answers[13]["rows"].as_array().unwrap().len(), 1);
+
+    let options = CompactionOptions { second_level_files: 3, ..CompactionOptions::default() };
+    let compactor = Compactor::new(Arc::clone(&lake), options);
+    let future = hotspan_lake::catalog::now_nanos() + 1000 * HOUR;
+    while let Some(job) = compactor.next_job(future) {
+        compactor.run_job(&job).await.unwrap();
+        for (statement, before) in STATEMENTS.iter().zip(&answers) {
+            assert_eq!(&json(&engine, statement).await, before, "{statement} after a job to level {}", job.level);
+        }
+    }
+}
+
+/// Scenario: statements that would write, that are wrong, that reach for files, that need too much.
+/// Guarantee: each is refused with a message that names what is wrong, and nothing changes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn refusals() {
+    let (_folder, lake, engine) = store(2).await;
+    let version = lake.catalog().snapshot().version();
+    let refused = [
+        ("DELETE FROM spans", "read-only"),
+        ("INSERT INTO spans SELECT * FROM spans", "read-only"),
+        ("CREATE TABLE t AS SELECT 1", "read-only"),
+        ("CREATE EXTERNAL TABLE t STORED AS CSV LOCATION '/etc/passwd'", "read-only"),
+        ("COPY spans TO '/tmp/x.csv'", "read-only"),
+        ("DROP TABLE spans", "read-only"),
+        ("SET datafusion.execution.batch_size = 1", "read-only"),
+        ("SELECT * FROM '/etc/passwd'", "/etc/passwd"),
+        ("SELECT nme FROM spans", "nme"),
+        ("SELECT * FROM span", "span"),
+        ("SELEC 1", "SELEC"),
+        ("", ""),
+    ];
+    for (statement, names) in refused {
+        match text(&engine, statement, Format::Json).await {
+            Err(SqlError::Invalid(message)) => assert!(message.contains(names), "{statement}: {message}"),
+            other => panic!("{statement}: {other:?}"),
+        }
+    }
+    assert_eq!(lake.catalog().snapshot().version(), version);
+}
+
+/// Scenario: a cross join that would run for hours, with little time, and a sort of it with little memory.
+/// Guarantee: each ends with an error that names the limit.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn limits() {
+    let (_folder, lake, _) = store(8).await;
+    let engine = |options| SqlEngine::new(Engine::new(Arc::clone(&lake)), options);
+    let huge = "SELECT count(*) FROM samples a, samples b, samples c, samples d, samples e, samples f, samples g";
+    let hasty = SqlOptions { time_limit: Duration::from_millis(300), ..SqlOptions::default() };
+    match text(&engine(hasty), huge, Format::Json).await {
+        Err(SqlError::Limit(message)) => assert!(message.contains("sql.time_limit"), "{message}"),
+        other => panic!("{other:?}"),
+    }
+    let small = SqlOptions { memory_bytes: 1 << 20, ..SqlOptions::default() };
+    let sorted = "SELECT a.path, b.time FROM samples a, samples b, samples c, samples d ORDER BY 2, 1";
+    match text(&engine(small), sorted, Format::Json).await {
+        Err(SqlError::Limit(message)) => assert!(message.contains("sql.memory"), "{message}"),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Scenario: the system tables, after a good and a bad statement, and one whose answer nobody reads.
+/// Guarantee: segments add up to the rows of the tables, and queries say how each ended.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn system_tables() {
+    let (_folder, _lake, engine) = store(3).await;
+    let rows = json(&engine, "SELECT sum(rows) AS n FROM hotspan.segments WHERE \"table\" = 'spans'").await;
+    assert_eq!(rows["rows"][0]["n"], 6);
+    assert!(text(&engine, "SELECT nothing", Format::Json).await.is_err());
+    drop(engine.query(&TenantId::anonymous(), "SELECT * FROM samples").await.unwrap());
+    let queries = json(&engine, "SELECT query, status FROM hotspan.queries WHERE kind = 'sql' ORDER BY id").await;
+    let ends: Vec<&str> =
+        queries["rows"].as_array().unwrap().iter().map(|row| row["status"].as_str().unwrap()).collect();
+    assert_eq!(ends, ["done", "failed", "cancelled", "running"]);
+}
+
+/// Scenario: rows with text, numbers, ids, lists, maps and nothing, in each format.
+/// Guarantee: CSV and JSON are what a script expects; Arrow's stream reads back as the same rows.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn formats() {
+    let (_folder, _lake, engine) = store(1).await;
+    let statement =
+        "SELECT trace_id, name, duration, parent_span_id, attributes, start_time FROM spans ORDER BY span_id";
+    let csv = text(&engine, statement, Format::Csv).await.unwrap();
+    let lines: Vec<&str> = csv.lines().collect();
+    assert_eq!(lines[0], "trace_id,name,duration,parent_span_id,attributes,start_time");
+    assert_eq!(lines[1], "07070707070707070707070707070707,operation,1000000000,,{customer: acme},2023-11-14T22:13:20");
+    let empty = text(&engine, "SELECT name FROM spans WHERE false", Format::Csv).await.unwrap();
+    assert_eq!(empty, "name\n");
+
+    let answer = json(&engine, statement).await;
+    assert_eq!(answer["columns"][1], serde_json::json!({"name": "name", "type": "Utf8"}));
+    let row = &answer["rows"][0];
+    assert_eq!(row["attributes"], serde_json::json!({"customer": "acme"}));
+    assert_eq!((&row["parent_span_id"], &row["duration"]), (&serde_json::Value::Null, &SECOND.into()));
+    assert_eq!(answer["row_count"], 2);
+
+    let mut answer = engine.query(&TenantId::anonymous(), statement).await.unwrap();
+    let mut encoder = Encoder::new(Format::Arrow, &answer.schema).unwrap();
+    let mut bytes = encoder.begin();
+    let mut batches = Vec::new();
+    while let Some(batch) = answer.batches.next().await {
+        let batch = batch.unwrap();
+        bytes.extend(encoder.rows(&batch).unwrap());
+        batches.push(batch);
+    }
+    bytes.extend(encoder.end(None).unwrap());
+    let read: Vec<_> =
+        arrow::ipc::reader::StreamReader::try_new(bytes.as_slice(), None).unwrap().map(Result::unwrap).collect();
+    assert_eq!(read, batches);
+}
+
+/// Scenario: another tenant asks. Guarantee: it sees nothing of this one, nor its queries (R6).
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tenants_never_meet() {
+    let (_folder, _lake, engine) = store(2).await;
+    json(&engine, "SELECT 1 AS one").await;
+    let other: TenantId = "other".parse().unwrap();
+    for table in ["spans", "samples", "traces", "frames", "hotspan.segments"] {
+        let mut answer = engine.query(&other, &format!("SELECT count(*) AS n FROM {table}")).await.unwrap();
+        let batch = answer.batches.next().await.unwrap().unwrap();
+        let count = batch.column(0).as_any().downcast_ref::<arrow::array::Int64Array>().unwrap().value(0);
+        assert_eq!(count, 0, "{table}");
+    }
+    let mut answer = engine.query(&other, "SELECT query FROM hotspan.queries WHERE query LIKE '%one%'").await.unwrap();
+    let mut rows = 0;
+    while let Some(batch) = answer.batches.next().await {
+        rows += batch.unwrap().num_rows();
+    }
+    // It sees its own question, and only that.
+    assert_eq!(rows, 1);
+}
