@@ -57,9 +57,6 @@ pub use inferred::ThreadTimes;
 pub use inherited::Inheritance;
 pub use link_policy::LinkPolicy;
 pub use linked::{EachSample, LinkedQuery, LinkedSample, LinkedSamples, LinkedTables, SampleThread};
-pub use linked::{
-    EachSample, LinkedQuery, LinkedSample, LinkedSamples, LinkedTables, SampleOwners, SampleThread, SpanKey,
-};
 pub use log::{Outcome, QueryLog, QueryRecord, QueryTicket};
 pub use merged::{LeafTrim, MergedPaths};
 pub use outline::SpanOutline;

@@ -8,10 +8,13 @@ use std::time::Instant;
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::Response;
+use hotspan_query::QueryTicket;
 use http::Method;
+use percent_encoding::percent_decode_str;
 use serde_json::{Value, json};
 
 use crate::app::App;
+use crate::receive::tenant_of;
 
 /// Counters of questions, from the first to the last byte of the answer's head.
 #[derive(Debug, Default)]
@@ -92,9 +95,28 @@ pub(crate) async fn count_queries(State(app): State<Arc<App>>, request: Request,
         return next.run(request).await;
     }
     let running = app.queries.begin();
+    let ticket = noted(&app, &request);
     let response = next.run(request).await;
     running.answered(response.status().is_server_error());
+    if let Some(ticket) = ticket {
+        match response.status() {
+            status if status.is_client_error() || status.is_server_error() => ticket.failed(&status),
+            _ => ticket.done(),
+        }
+    }
     response
+}
+
+/// Notes a question in the log, where `hotspan.queries` finds it. SQL notes itself, statement and all.
+fn noted(app: &App, request: &Request) -> Option<QueryTicket> {
+    let path = request.uri().path();
+    if path == "/api/v1/sql" {
+        return None;
+    }
+    let (core, tenant) = (app.core().ok()?, tenant_of(app, request.headers()).ok()?);
+    let asked = request.uri().query().unwrap_or_default().replace('+', " ");
+    let asked = percent_decode_str(&asked).decode_utf8_lossy();
+    Some(core.engine.queries().begin(&tenant, path, &asked))
 }
 
 fn is_query(method: &Method, path: &str) -> bool {

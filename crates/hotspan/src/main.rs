@@ -15,6 +15,7 @@ mod record;
 mod screen;
 mod serve;
 mod spans_of;
+mod sql;
 mod store;
 mod store_table;
 mod table;
@@ -104,6 +105,8 @@ enum Command {
     Store(store::StoreCommand),
     /// Ask a server with TraceQL: traces, series, or the code of the spans.
     Query(query::QueryArguments),
+    /// Ask a server with SQL, read-only.
+    Sql(sql::SqlArguments),
     /// Show which operations and traces spend how much in a function.
     SpansOf(spans_of::SpansOfArguments),
     /// Set how the profilers of services behave, while they run.
@@ -135,6 +138,7 @@ fn main() -> ExitCode {
         Command::Config(command) => config::run(command),
         Command::Store(command) => store::run(command),
         Command::Query(arguments) => query::run(&arguments),
+        Command::Sql(arguments) => sql::run(&arguments),
         Command::SpansOf(arguments) => spans_of::run(&arguments),
         Command::Policy(command) => policy::run(command),
         Command::Record(arguments) => record::run(arguments),

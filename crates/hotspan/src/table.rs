@@ -23,6 +23,11 @@ impl Table {
 
     /// Adds a row. Control characters are shown as `?`: names come from anybody, and may hold escape sequences.
     pub(crate) fn row<const N: usize>(&mut self, cells: [String; N]) {
+        self.cells(cells.into());
+    }
+
+    /// The same where it is not known before how many columns there are.
+    pub(crate) fn cells(&mut self, cells: Vec<String>) {
         let clean = |cell: String| cell.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
         self.rows.push(cells.into_iter().map(clean).collect());
     }

@@ -26,7 +26,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::middleware::from_fn_with_state;
-use axum::routing::get;
+use axum::routing::{get, post};
 
 pub(crate) use error::ApiError;
 pub(crate) use mistake::QuestionError;

@@ -1,0 +1,87 @@
+//! SQL by HTTP and by command, on a real server.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod support;
+
+use std::process::Command;
+
+use opentelemetry_proto::tonic::trace::v1::Span;
+use prost::Message;
+use serde_json::{Value, json};
+use support::{Server, now_nanos, trace_request};
+
+fn server_with_spans(store: &std::path::Path) -> Server {
+    let server = Server::start(store);
+    server.wait_ready();
+    let now = now_nanos();
+    for number in 1..=3u8 {
+        let span = Span {
+            trace_id: vec![7; 16],
+            span_id: vec![number; 8],
+            name: format!("operation-{number}"),
+            start_time_unix_nano: now,
+            end_time_unix_nano: now + 1000 * u64::from(number),
+            ..Span::default()
+        };
+        let body = trace_request("shop", vec![span]).encode_to_vec();
+        assert_eq!(server.post("/v1/traces", "application/x-protobuf", &body).unwrap().status, 200);
+    }
+    server
+}
+
+fn ask(server: &Server, body: &Value) -> (u16, String) {
+    let answer = server.post("/api/v1/sql", "application/json", body.to_string().as_bytes()).unwrap();
+    (answer.status, answer.text())
+}
+
+/// Scenario: good and bad statements over HTTP, in each format, and a look at what was asked.
+/// Guarantee: rows as objects, CSV as text; errors are 400 with a message; every question is in the log.
+#[test]
+fn by_http() {
+    let store = tempfile::tempdir().unwrap();
+    let server = server_with_spans(store.path());
+    let query = "SELECT name, duration FROM spans ORDER BY name";
+    let (status, text) = ask(&server, &json!({ "query": query }));
+    assert_eq!(status, 200, "{text}");
+    let answer: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(answer["columns"], json!([{"name": "name", "type": "Utf8"}, {"name": "duration", "type": "Int64"}]));
+    assert_eq!(answer["rows"][2], json!({"name": "operation-3", "duration": 3000}));
+
+    let (_, csv) = ask(&server, &json!({ "query": query, "format": "csv" }));
+    assert_eq!(csv, "name,duration\noperation-1,1000\noperation-2,2000\noperation-3,3000\n");
+
+    for (body, message) in [
+        (json!({ "query": "SELECT nme FROM spans" }), "nme"),
+        (json!({ "query": query, "format": "xml" }), "json, csv or arrow"),
+        (json!({ "query": "DROP TABLE spans" }), "read-only"),
+    ] {
+        let (status, text) = ask(&server, &body);
+        assert_eq!(status, 400, "{text}");
+        assert!(text.contains(message), "{text}");
+    }
+    server.get("/api/search?q=%7B%20duration%20%3E%201ms%20%7D").unwrap();
+    let asked = json!({ "query": "SELECT kind, query, status FROM hotspan.queries ORDER BY id" });
+    let answer: Value = serde_json::from_str(&ask(&server, &asked).1).unwrap();
+    let rows = answer["rows"].as_array().unwrap();
+    assert!(rows.contains(&json!({"kind": "sql", "query": "DROP TABLE spans", "status": "failed"})), "{rows:?}");
+    let search = json!({"kind": "/api/search", "query": "q={ duration > 1ms }", "status": "done"});
+    assert!(rows.contains(&search), "{rows:?}");
+}
+
+/// Scenario: the command asks a server, once well and once badly.
+/// Guarantee: a table on the terminal; a wrong statement ends the command with the server's message.
+#[test]
+fn by_command() {
+    let store = tempfile::tempdir().unwrap();
+    let server = server_with_spans(store.path());
+    let run = |statement: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_hotspan"));
+        command.args(["sql", statement, "--server", &server.http]).output().unwrap()
+    };
+    let good = run("SELECT service, count(*) AS spans FROM spans GROUP BY service");
+    assert_eq!(String::from_utf8_lossy(&good.stdout), "service  spans\nshop         3\n(1 row)\n");
+    let bad = run("SELECT nothing FROM spans");
+    assert!(!bad.status.success());
+    assert!(String::from_utf8_lossy(&bad.stderr).contains("nothing"), "{}", String::from_utf8_lossy(&bad.stderr));
+}
