@@ -7,7 +7,8 @@ mod support;
 use hotspan_profiler::{Compression, Destination};
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, LazyLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -33,24 +34,35 @@ fn certificate_of_localhost() -> (Arc<rustls::ServerConfig>, String) {
     (Arc::new(config), made.cert.pem())
 }
 
-/// Serves one HTTP request over TLS and returns its body; nothing if the client does not trust it.
-fn serve_https(config: Arc<rustls::ServerConfig>) -> (u16, JoinHandle<Option<Vec<u8>>>) {
+/// Serves HTTP requests over TLS until the test ends, and hands on their bodies.
+fn serve_https(config: Arc<rustls::ServerConfig>) -> (u16, Receiver<Vec<u8>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
-    let serving = std::thread::spawn(move || {
-        let stream = listener.accept().unwrap().0;
-        let session = rustls::ServerConnection::new(config).unwrap();
-        let mut reader = BufReader::new(rustls::StreamOwned::new(session, stream));
-        let mut head = String::new();
-        while reader.read_line(&mut head).ok()? > 2 {}
-        let length = head.lines().find_map(|line| line.strip_prefix("content-length: "))?.parse().unwrap();
-        let mut body = vec![0; length];
-        reader.read_exact(&mut body).unwrap();
-        reader.get_mut().write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").unwrap();
-        reader.get_mut().flush().unwrap();
-        Some(body)
+    let (bodies, received) = channel();
+    std::thread::spawn(move || {
+        while let Ok((stream, _)) = listener.accept() {
+            if let Some(body) = serve_one(Arc::clone(&config), stream)
+                && bodies.send(body).is_err()
+            {
+                return;
+            }
+        }
     });
-    (port, serving)
+    (port, received)
+}
+
+/// The body of one request; nothing if the client does not trust the certificate.
+fn serve_one(config: Arc<rustls::ServerConfig>, stream: TcpStream) -> Option<Vec<u8>> {
+    let session = rustls::ServerConnection::new(config).unwrap();
+    let mut reader = BufReader::new(rustls::StreamOwned::new(session, stream));
+    let mut head = String::new();
+    while reader.read_line(&mut head).ok()? > 2 {}
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length: "))?.parse().ok()?;
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).ok()?;
+    reader.get_mut().write_all(b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 0\r\n\r\n").ok()?;
+    reader.get_mut().flush().ok()?;
+    Some(body)
 }
 
 /// What a gRPC server saw: the encoding and the framed message.
@@ -107,11 +119,11 @@ async fn answer_call(stream: impl tokio::io::AsyncRead + tokio::io::AsyncWrite +
 #[test]
 fn uploads_go_over_tls() {
     let _turn = one_at_a_time();
-    let (port, serving) = serve_https(Arc::clone(&TRUSTED));
+    let (port, received) = serve_https(Arc::clone(&TRUSTED));
     let recording = Recording::start(|builder| builder.endpoint(format!("https://localhost:{port}")));
     burn(200);
     assert!(!recording.finish().is_empty());
-    let body = serving.join().unwrap().expect("the upload");
+    let body = received.recv_timeout(Duration::from_secs(60)).expect("the upload");
     let mut plain = Vec::new();
     flate2::read::GzDecoder::new(body.as_slice()).read_to_end(&mut plain).unwrap();
     assert!(support::decode(&plain).iter().any(|sample| sample.mentions("burn")));
@@ -122,7 +134,7 @@ fn uploads_go_over_tls() {
 #[test]
 fn strangers_get_nothing() {
     let _turn = one_at_a_time();
-    let (port, serving) = serve_https(certificate_of_localhost().0);
+    let (port, received) = serve_https(certificate_of_localhost().0);
     let recording = Recording::start(|builder| builder.endpoint(format!("https://localhost:{port}")));
     burn(100);
     recording.profiler.flush();
@@ -136,7 +148,7 @@ fn strangers_get_nothing() {
     };
     assert!(error.contains("refused") && error.contains("certificate"), "{error}");
     drop(recording);
-    assert_eq!(serving.join().unwrap(), None);
+    assert_eq!(received.try_recv().ok(), None);
 }
 
 /// Scenario: uploads over gRPC, plain and with TLS, compressed by gzip and by zstd.

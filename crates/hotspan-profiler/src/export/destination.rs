@@ -184,12 +184,24 @@ pub(crate) enum DeliveryError {
 
 impl From<io::Error> for DeliveryError {
     fn from(error: io::Error) -> DeliveryError {
-        match error.kind() {
-            // A certificate that is not trusted, or an answer that is none: it would be the same again.
-            io::ErrorKind::InvalidData => DeliveryError::Refused(error.to_string()),
-            _ => DeliveryError::Temporary { reason: error.to_string(), retry_after: None },
+        // A certificate that is not trusted, or an answer that is none: it would be the same again.
+        if error.kind() == io::ErrorKind::InvalidData || is_about_trust(&error) {
+            return DeliveryError::Refused(error.to_string());
         }
+        DeliveryError::Temporary { reason: error.to_string(), retry_after: None }
     }
+}
+
+/// Whether TLS failed for what the other side is. The kind of the error depends on when that was noticed.
+#[cfg(feature = "tls")]
+fn is_about_trust(error: &io::Error) -> bool {
+    let cause = error.get_ref().and_then(|cause| cause.downcast_ref::<rustls::Error>());
+    matches!(cause, Some(rustls::Error::InvalidCertificate(_)))
+}
+
+#[cfg(not(feature = "tls"))]
+fn is_about_trust(_error: &io::Error) -> bool {
+    false
 }
 
 fn judge(answer: &Answer) -> Result<(), DeliveryError> {
