@@ -55,7 +55,7 @@ impl Part {
     pub fn label(self) -> &'static str {
         match self {
             Self::Cpu => "[on CPU]",
-            Self::Gc => "[collecting garbage]",
+            Self::Gc => "[allocating, GC]",
             Self::Lock => "[waiting for a lock]",
             Self::Io => "[waiting for I/O]",
             Self::Scheduling => "[waiting for a CPU]",

@@ -7,7 +7,7 @@ const WORDS: Record<string, [label: string, colour: string]> = {
   cpu: ['on CPU', 'var(--cpu)'],
   lock: ['waiting for locks', 'var(--wait)'],
   io: ['waiting for I/O', 'color-mix(in srgb, var(--wait) 70%, var(--panel))'],
-  gc: ['garbage collection', 'color-mix(in srgb, var(--cpu) 60%, var(--panel))'],
+  gc: ['allocating, GC', 'color-mix(in srgb, var(--cpu) 60%, var(--panel))'],
   wait: ['waiting', 'var(--wait)'],
   waiting: ['waiting', 'var(--wait)'],
   scheduling: ['waiting for a CPU', 'color-mix(in srgb, var(--wait) 45%, var(--panel))'],

@@ -48,7 +48,7 @@ fn effect(cause: &Cause, explanation: &Explanation) -> String {
         "lock" => format!("waits {amount} longer for a lock"),
         "io" => format!("waits {amount} longer for I/O"),
         "scheduling" => format!("waits {amount} longer for a CPU"),
-        "gc" => format!("spends {amount} more on garbage collection"),
+        "gc" => format!("spends {amount} more on allocating and collecting garbage"),
         "downstream" if cause.function.is_none() => format!("takes {amount} longer"),
         "downstream" => format!("waits {amount} longer for another service"),
         "waiting" => format!("waits {amount} longer"),
@@ -126,7 +126,7 @@ fn amount(value: f64) -> String {
 pub(super) fn part_name(kind: &str) -> &str {
     match kind {
         "cpu" => "on CPU",
-        "gc" => "garbage collection",
+        "gc" => "allocating, GC",
         "lock" => "waiting for locks",
         "io" => "waiting for I/O",
         "scheduling" => "waiting for a CPU",

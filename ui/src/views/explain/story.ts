@@ -29,7 +29,7 @@ function doing(kind: string, amount: string): string {
     case 'scheduling':
       return `waits ${amount} longer for a CPU in`;
     case 'gc':
-      return `spends ${amount} more on garbage collection in`;
+      return `spends ${amount} more on allocating and collecting garbage in`;
     case 'downstream':
       return `takes ${amount} longer in`;
     case 'waiting':
