@@ -162,7 +162,7 @@ mod tests {
     #[test]
     fn each_end_is_noted() {
         let log = Arc::new(QueryLog::default());
-        let (mine, other) = (TenantId::default(), "other".parse::<TenantId>().unwrap());
+        let (mine, other) = (TenantId::anonymous(), "other".parse::<TenantId>().unwrap());
         log.begin(&mine, "sql", "SELECT 1").done();
         log.begin(&other, "sql", "secret").done();
         log.begin(&mine, "sql", "SELEC").failed(&"no such keyword");
@@ -179,7 +179,7 @@ mod tests {
     #[test]
     fn bounded() {
         let log = Arc::new(QueryLog::default());
-        let tenant = TenantId::default();
+        let tenant = TenantId::anonymous();
         for number in 0..3 * MAX_RECORDS {
             log.begin(&tenant, "sql", &number.to_string()).done();
         }
