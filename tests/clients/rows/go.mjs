@@ -25,6 +25,8 @@ export default [
   {
     ...common,
     mode: 'scrape',
+    // Between two scrapes there is a second in which requests are not seen: not for every `make test`.
+    slow: true,
     client: '`pprof.Do` labels, `net/http/pprof` scraped',
     packages: ['go.opentelemetry.io/otel/sdk'],
     linksTo: 'span',

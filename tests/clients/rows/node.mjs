@@ -14,6 +14,8 @@ export default [
   {
     ...common,
     mode: 'inspector',
+    // Now and then V8 calls most of the work `(anonymous)`: not for every `make test`.
+    slow: true,
     client: 'inspector `.cpuprofile` per request, uploaded',
     packages: ['@opentelemetry/sdk-trace-node'],
     linksTo: 'root',
