@@ -66,6 +66,9 @@ const EXAMPLES: usize = 5;
 /// Spans of which more is looked up than their ids: the most expensive ones. Operations are named from these.
 const MAX_SPANS: usize = 100_000;
 
+/// A span, and the value and samples that it spent in a function.
+type SpanCost = ((TraceId, SpanId), (i64, u64));
+
 impl Engine {
     /// Who spends how much in the functions that `is_wanted` accepts, in `from..until`; the `limit` most expensive spans.
     #[expect(clippy::too_many_arguments, reason = "a question has this many sides")]
@@ -144,7 +147,7 @@ impl Engine {
         tenant: &TenantId,
         snapshot: &Snapshot,
         range: (i64, i64),
-        heaviest: &[((TraceId, SpanId), (i64, u64))],
+        heaviest: &[SpanCost],
         found: &mut FunctionSpans,
     ) -> Result<()> {
         let mut traces: Vec<TraceId> = heaviest.iter().map(|((trace, _), _)| *trace).collect();

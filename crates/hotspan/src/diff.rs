@@ -81,7 +81,7 @@ enum Layout {
 }
 
 /// The name that clap and the server know a value by.
-fn name_of(value: impl ValueEnum) -> String {
+fn name_of(value: &impl ValueEnum) -> String {
     value.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
 }
 
@@ -99,9 +99,9 @@ pub(crate) fn run(arguments: &DiffArguments) -> anyhow::Result<()> {
     question.extend([
         ("baseline", arguments.baseline.clone()),
         ("comparison", arguments.comparison.clone()),
-        ("per", name_of(arguments.per)),
-        ("layout", name_of(arguments.layout)),
-        ("format", name_of(format)),
+        ("per", name_of(&arguments.per)),
+        ("layout", name_of(&arguments.layout)),
+        ("format", name_of(&format)),
         ("limit", arguments.limit.to_string()),
     ]);
     let times = [("baseline_from", &arguments.baseline_from), ("baseline_until", &arguments.baseline_until)];

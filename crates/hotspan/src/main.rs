@@ -141,7 +141,7 @@ fn main() -> ExitCode {
         Command::Sql(arguments) => sql::run(&arguments),
         Command::SpansOf(arguments) => spans_of::run(&arguments),
         Command::Policy(command) => policy::run(command),
-        Command::Record(arguments) => record::run(arguments),
+        Command::Record(arguments) => record::run(&arguments),
         Command::Traces(arguments) => traces::run_search(&arguments),
         Command::Trace(arguments) => traces::run_trace(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),

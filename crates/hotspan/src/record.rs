@@ -106,7 +106,7 @@ impl Format {
 }
 
 /// Records, and says what came of it.
-pub(crate) fn run(arguments: RecordArguments) -> anyhow::Result<()> {
+pub(crate) fn run(arguments: &RecordArguments) -> anyhow::Result<()> {
     let format = arguments.chosen_format()?;
     let (target, name) = arguments.target()?;
     let service = arguments.service.clone().unwrap_or(name);

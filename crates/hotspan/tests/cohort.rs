@@ -47,6 +47,7 @@ fn cpu_ms(trace: u8, span: [u8; 8]) -> i64 {
 fn send_orders(server: &Server) {
     let now = now_nanos();
     let start_of = |trace: u8| now - 60_000 * MS + u64::from(trace) * 2000 * MS;
+    #[expect(clippy::type_complexity, reason = "a table is read by its columns")]
     let services: [(&str, [u8; 8], &[u8], &str, u64, &[&str]); 3] = [
         ("front", FRONT, &[], "POST /order", 0, &["main", "route"]),
         ("order", ORDER, &FRONT, "place", 1, &["main", "place", "price"]),

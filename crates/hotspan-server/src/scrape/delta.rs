@@ -68,7 +68,7 @@ mod tests {
         let samples = values
             .iter()
             .map(|(name, value)| {
-                let frame = set.paths.frame(Frame::named(*name));
+                let frame = set.paths.frame(Frame::named(name));
                 let path = set.paths.path(&[frame]);
                 Sample { path, value: *value, time, timed: false, link: 0, thread: 0, labels: 0, attributes: 0 }
             })

@@ -181,6 +181,7 @@ pub(super) struct AnyValue {
 /// What an attribute's value is.
 #[derive(Clone, PartialEq, prost::Oneof, Serialize)]
 #[serde(rename_all = "camelCase")]
+#[expect(clippy::enum_variant_names, reason = "the names are OTLP's")]
 pub(super) enum ValueKind {
     #[prost(string, tag = "1")]
     StringValue(String),

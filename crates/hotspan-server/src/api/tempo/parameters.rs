@@ -178,6 +178,7 @@ fn logfmt_pairs(text: &str) -> Result<Vec<(String, String)>, ApiError> {
     Ok(pairs)
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "numbers are small")]
 fn unless_zero<N: Default + PartialEq + ToString>(number: N) -> Option<String> {
     (number != N::default()).then(|| number.to_string())
 }
