@@ -35,14 +35,14 @@ const run = (command, args) => execFileSync(command, args, { cwd: scripts, env, 
 // Scenario: somebody looks for slow tax calculations, then at one trace's samples and at its tax span's flame graph.
 // Guarantee: all three scripts lead to the code that parses the table again and again.
 test('slow spans lead to their code', async () => {
-  const found = await until('slow spans with functions', () => {
-    const text = run(python, ['slow_spans.py', 'tax', 'calculate_tax', '100ms']);
-    return /took \d+ ms\n    \S/.test(text) && text;
-  }, 90_000);
+  // The newest traces may be there before their samples: profilers send every few seconds. So one is taken that names code.
   const parsing = /serde_json|parse_tax_document|Deserializer|alloc|BTreeMap|memcpy|malloc/;
-  assert.match(found, parsing);
+  const explained = await until('a slow span with its functions', () => {
+    const found = run(python, ['slow_spans.py', 'tax', 'calculate_tax', '100ms']);
+    return found.split(/^(?=trace )/m).find((span) => /^trace \w+: calculate_tax took \d+ ms\n/.test(span) && parsing.test(span));
+  }, 90_000);
 
-  const [, traceId] = found.match(/trace ([0-9a-f]+): calculate_tax/);
+  const [, traceId] = explained.match(/^trace (\w+)/);
   const samples = run('./samples_of_trace.sh', [traceId]).trim().split('\n');
   const ofTax = samples.map((line) => line.split(' ')).filter(([, service]) => service === 'tax');
   assert.ok(ofTax.length > 0, samples.join('\n'));

@@ -1,6 +1,5 @@
 //! `hotspan`: one binary for the server and everything that talks to it.
 
-#[allow(dead_code, reason = "each command that talks to a server uses a part of it")]
 mod client;
 mod config;
 mod demo;

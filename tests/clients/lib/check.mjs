@@ -7,6 +7,14 @@ import { until } from './hotspan.mjs';
 export const CHECKOUT = { method: 'POST', path: '/api/checkout?items=', spans: ['POST /api/checkout', 'order.calculate_totals', 'calculate_tax'] };
 export const SEARCH = { method: 'GET', path: '/api/search?words=', spans: ['GET /api/search', 'catalogue.rank'] };
 
+// There is too little of what there should be, which may be chance: profilers sample, and just-in-time compilers name what
+// they like. What should not be there at all is never chance.
+export class TooLittle extends Error {}
+
+function enough(holds, message) {
+  if (!holds) throw new TooLittle(message);
+}
+
 // Runs a row: chosen requests of different kinds side by side with others that are not chosen.
 // Returns what stands in the matrix.
 export async function checkClient(row, hotspan, service) {
@@ -83,11 +91,11 @@ async function checkRequest(row, hotspan, traceId, request, own, foreign) {
   const total = sum(stacks);
   const burned = sum(stacks.filter(({ stack }) => own.test(stack)));
   const text = stacks.map(({ stack, value }) => `${stack} ${value}`).join('\n');
-  assert.ok(burned > (row.atLeast ?? 0.5) * total, `${own} has ${burned} of ${total} ns of ${slow.name}:\n${text}`);
+  enough(burned > (row.atLeast ?? 0.5) * total, `${own} has ${burned} of ${total} ns of ${slow.name}:\n${text}`);
   assert.ok(!stacks.some(({ stack }) => foreign.test(stack)), `${slow.name} holds code of another request:\n${text}`);
-  // On one thread there is no more CPU time than time, give or take some samples; on a busy machine there is much less.
+  // On one thread there is no more CPU time than time, give or take some samples; on a busy machine there is less.
   assert.ok(total < 1.25 * slow.nanoseconds, `${slow.name} took ${slow.nanoseconds} ns, its samples sum to ${total}`);
-  assert.ok(total > 0.02 * slow.nanoseconds, `${slow.name} took ${slow.nanoseconds} ns, its samples sum only to ${total}`);
+  enough(total > 0.2 * slow.nanoseconds, `${slow.name} took ${slow.nanoseconds} ns, its samples sum only to ${total}`);
 
   // A client that names the span alone is asked by it: the trace follows from the span.
   const samples = await hotspan.samples(row.namesTrace === false ? { span_id: slow.id } : { trace_id: traceId }, row.type);

@@ -4,14 +4,13 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::{Query, State};
-use hotspan_model::ProfileType;
 use hotspan_query::endpoint_costs::EndpointCost;
 use http::HeaderMap;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::ApiError;
-use super::profile::exactness_json;
+use super::profile::{exactness_json, type_or_cpu};
 use super::services::RangeParameters;
 use crate::app::App;
 use crate::receive::tenant_of;
@@ -40,10 +39,7 @@ pub(crate) async fn endpoints(
     let core = app.core()?;
     let tenant = tenant_of(&app, &headers)?;
     let range = range.range()?;
-    let profile_type = match &parameters.profile_type {
-        Some(text) => text.parse::<ProfileType>().map_err(|error| ApiError::invalid(format!("type: {error}")))?,
-        None => ProfileType::cpu(),
-    };
+    let profile_type = type_or_cpu(parameters.profile_type.as_deref())?;
     let functions = parameters.functions.unwrap_or(FUNCTIONS).min(MOST_FUNCTIONS);
     let snapshot = core.engine.snapshot();
     let costs = core.engine.endpoint_costs(&tenant, &snapshot, &profile_type, range, functions).await?;

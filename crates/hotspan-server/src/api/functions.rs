@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::{Query, State};
+use hotspan_model::TraceId;
 use hotspan_model::labels::SERVICE_NAME;
-use hotspan_model::{ProfileType, TraceId};
 use hotspan_query::function_spans::{FunctionOperation, FunctionSpan};
 use hotspan_query::{Matcher, Selector};
 use http::HeaderMap;
@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::ApiError;
-use super::profile::exactness_json;
+use super::profile::{exactness_json, type_or_cpu};
 use super::services::RangeParameters;
 use crate::app::App;
 use crate::receive::tenant_of;
@@ -45,10 +45,7 @@ pub(crate) async fn spans(
     let core = app.core()?;
     let tenant = tenant_of(&app, &headers)?;
     let range = range.range()?;
-    let profile_type = match &parameters.profile_type {
-        Some(text) => text.parse::<ProfileType>().map_err(|error| ApiError::invalid(format!("type: {error}")))?,
-        None => ProfileType::cpu(),
-    };
+    let profile_type = type_or_cpu(parameters.profile_type.as_deref())?;
     let is_wanted: Box<dyn Fn(&str) -> bool + Send + Sync> = match (&parameters.function, &parameters.regex) {
         (Some(function), None) if !function.is_empty() => {
             let function = function.clone();

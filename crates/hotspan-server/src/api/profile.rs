@@ -174,11 +174,16 @@ fn page(answer: &FlameAnswer, query: &FlameQuery, uri: &Uri) -> String {
     )
 }
 
+/// The profile type that a question names; CPU time if it names none.
+pub(crate) fn type_or_cpu(text: Option<&str>) -> Result<ProfileType, ApiError> {
+    match text {
+        Some(text) => text.parse().map_err(|error| ApiError::invalid(format!("type: {error}"))),
+        None => Ok(ProfileType::cpu()),
+    }
+}
+
 fn flame_query(parameters: &ProfileParameters, now: i64) -> Result<FlameQuery, ApiError> {
-    let profile_type = match &parameters.profile_type {
-        Some(text) => text.parse::<ProfileType>().map_err(|error| ApiError::invalid(format!("type: {error}")))?,
-        None => ProfileType::cpu(),
-    };
+    let profile_type = type_or_cpu(parameters.profile_type.as_deref())?;
     let mut selector = match &parameters.labels {
         Some(text) => Selector::parse(text).map_err(|error| ApiError::invalid(format!("labels: {error}")))?,
         None => Selector::default(),
