@@ -34,9 +34,9 @@ pub enum Table {
     Profiles,
     /// One row a label set and hour.
     Series,
-    /// One row a call-path node and day.
+    /// One row a call-path node, service and day.
     Nodes,
-    /// One row a frame and day.
+    /// One row a frame, service and day.
     Frames,
 }
 
@@ -111,7 +111,7 @@ impl Table {
             Self::Rollup15s | Self::Rollup1h => &["series", "time", "path"],
             Self::Profiles => &["time", "profile_id"],
             Self::Series => &["series", "time"],
-            Self::Nodes | Self::Frames => &["id", "time"],
+            Self::Nodes | Self::Frames => &["service_id", "id", "time"],
         }
     }
 
@@ -180,6 +180,7 @@ impl Table {
                 required("time", timestamp()),
                 required("parent", DataType::UInt64),
                 required("frame", DataType::UInt64),
+                required("service_id", DataType::UInt64),
             ],
             Self::Frames => vec![
                 required("id", DataType::UInt64),
@@ -195,6 +196,7 @@ impl Table {
                 required("address", DataType::UInt64),
                 required("kind", DataType::UInt8),
                 optional("attributes", dictionary()),
+                required("service_id", DataType::UInt64),
             ],
         }
     }

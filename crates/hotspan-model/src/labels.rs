@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use xxhash_rust::xxh3::xxh3_128;
+use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 use crate::ids::SeriesId;
 
@@ -86,6 +86,11 @@ impl Labels {
     /// The service these profiles belong to.
     pub fn service(&self) -> Cow<'_, str> {
         Cow::Borrowed(self.get(SERVICE_NAME).unwrap_or("unknown_service"))
+    }
+
+    /// The service as a number: what symbols are stored by, so that those of one service lie together.
+    pub fn service_id(&self) -> u64 {
+        xxh3_64(self.service().as_bytes())
     }
 }
 

@@ -8,6 +8,8 @@ use hotspan_model::TenantId;
 
 use crate::Engine;
 use crate::error::Result;
+use crate::series::SeriesEntry;
+use crate::symbols::{PathNode, services_of};
 
 /// A frame of a call path.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -60,40 +62,36 @@ impl CallPaths {
 }
 
 impl Engine {
-    /// The frames of call paths that samples of `from..until` have.
-    pub async fn call_paths(
+    /// The frames of call paths that samples of these series have in `from..until`.
+    pub async fn call_paths<'e>(
         &self,
         tenant: &TenantId,
         snapshot: &Snapshot,
-        (from, until): (i64, i64),
+        range: (i64, i64),
+        series: impl IntoIterator<Item = &'e SeriesEntry>,
         paths: impl IntoIterator<Item = u64>,
     ) -> Result<CallPaths> {
-        let memory = self.memory(tenant);
-        let mut symbols = memory.symbols.lock().await;
-        symbols.catch_up(self.lake(), snapshot, tenant, from, until).await?;
+        let symbols = self.symbols(tenant, snapshot, &services_of(series), range).await?;
         let mut found = CallPaths::default();
-        let mut numbers: HashMap<u32, u32> = HashMap::new();
         let mut by_text: HashMap<PathFrame, u32> = HashMap::new();
-        for path in paths {
-            let mut at = path;
-            while !found.nodes.contains_key(&at) {
-                let Some(entry) = symbols.path(at) else { break };
-                let number = *numbers.entry(entry.frame).or_insert_with(|| {
-                    let frame = match symbols.frame(entry.frame) {
-                        Some(frame) => PathFrame {
-                            function: symbols.shared_text(frame.name),
-                            file: symbols.shared_text(frame.file),
-                            line: frame.line,
-                        },
-                        None => PathFrame { function: Arc::from("[unknown]"), file: Arc::from(""), line: 0 },
-                    };
-                    *by_text.entry(frame).or_insert_with_key(|frame| {
-                        found.frames.push(frame.clone());
-                        found.frames.len() as u32 - 1
-                    })
+        for id in paths {
+            for path in symbols.find(id).into_iter().flat_map(PathNode::to_root) {
+                let id = path.symbols.path_of(path.node);
+                if found.nodes.contains_key(&id) {
+                    break;
+                }
+                let frame = path.frame();
+                let frame = PathFrame {
+                    function: Arc::clone(path.text(frame.function)),
+                    file: Arc::clone(path.text(frame.file)),
+                    line: frame.line,
+                };
+                let number = *by_text.entry(frame).or_insert_with_key(|frame| {
+                    found.frames.push(frame.clone());
+                    found.frames.len() as u32 - 1
                 });
-                found.nodes.insert(at, (entry.parent, number));
-                at = entry.parent;
+                let caller = path.symbols.caller_of(path.node).map_or(0, |caller| path.symbols.path_of(caller));
+                found.nodes.insert(id, (caller, number));
             }
         }
         Ok(found)

@@ -15,6 +15,7 @@ use crate::flame::FlameQuery;
 use crate::linked::LinkedSample;
 use crate::outline::{SpanOutline, by_trace};
 use crate::owners::SampleOwners;
+use crate::series::SeriesEntry;
 
 /// What an operation costs.
 #[derive(Debug, Clone, Default)]
@@ -75,7 +76,8 @@ impl Engine {
             Ok(())
         };
         let linked = query.linked(SampleOwners::Everybody);
-        costs.exactness = self.visit_linked_samples(tenant, snapshot, &linked, &mut add).await?.exactness;
+        let tables = self.visit_linked_samples(tenant, snapshot, &linked, &mut add).await?;
+        costs.exactness = tables.exactness;
         let mut traces: Vec<TraceId> = by_span.keys().map(|(trace, _)| *trace).collect();
         traces.sort_unstable();
         traces.dedup();
@@ -102,7 +104,8 @@ impl Engine {
             }
         }
         for (key, paths) in paths {
-            let functions = self.heaviest_functions(tenant, snapshot, range, &paths, functions).await?;
+            let functions =
+                self.heaviest_functions(tenant, snapshot, range, (&tables.series, &paths), functions).await?;
             costs.endpoints.entry(key).or_default().functions = functions;
         }
         // Every request counts, sampled or not: an endpoint that is cheap is cheap because most requests have no sample.
@@ -139,10 +142,10 @@ impl Engine {
         tenant: &TenantId,
         snapshot: &Snapshot,
         range: (i64, i64),
-        paths: &HashMap<u64, i64>,
+        (series, paths): (&[SeriesEntry], &HashMap<u64, i64>),
         limit: usize,
     ) -> Result<Vec<(String, i64)>> {
-        let known = self.call_paths(tenant, snapshot, range, paths.keys().copied()).await?;
+        let known = self.call_paths(tenant, snapshot, range, series, paths.keys().copied()).await?;
         let mut functions: HashMap<&str, i64> = HashMap::new();
         for (path, value) in paths {
             let name = known.frames(*path).next().map_or("[unknown]", |frame| frame.function.as_ref());

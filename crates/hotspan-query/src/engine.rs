@@ -1,6 +1,7 @@
 //! The engine: a lake, and what is remembered of it between questions.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use hashbrown::HashMap;
 use hotspan_lake::{Lake, Snapshot};
@@ -16,6 +17,8 @@ use crate::symbols::SymbolIndex;
 pub struct Engine {
     lake: Arc<Lake>,
     tenants: Arc<std::sync::Mutex<HashMap<TenantId, Arc<TenantMemory>>>>,
+    /// Counts questions: what tells which memory was used last.
+    clock: Arc<AtomicU64>,
     queries: Arc<QueryLog>,
 }
 
@@ -29,7 +32,7 @@ pub(crate) struct TenantMemory {
 impl Engine {
     /// An engine over a lake.
     pub fn new(lake: Arc<Lake>) -> Self {
-        Self { lake, tenants: Arc::default(), queries: Arc::default() }
+        Self { lake, tenants: Arc::default(), clock: Arc::default(), queries: Arc::default() }
     }
 
     /// The lake that it asks.
@@ -50,5 +53,16 @@ impl Engine {
     pub(crate) fn memory(&self, tenant: &TenantId) -> Arc<TenantMemory> {
         let mut tenants = self.tenants.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         Arc::clone(tenants.entry(tenant.clone()).or_default())
+    }
+
+    /// What is remembered of each tenant.
+    pub(crate) fn memories(&self) -> Vec<Arc<TenantMemory>> {
+        let tenants = self.tenants.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        tenants.values().map(Arc::clone).collect()
+    }
+
+    /// A number that is greater than all before.
+    pub(crate) fn tick(&self) -> u64 {
+        self.clock.fetch_add(1, Ordering::Relaxed)
     }
 }

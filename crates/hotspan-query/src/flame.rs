@@ -5,20 +5,23 @@
 
 use std::sync::Arc;
 
-use arrow::array::RecordBatch;
+use arrow::array::{BooleanArray, RecordBatch};
+use arrow::compute::filter_record_batch;
 use hashbrown::{HashMap, HashSet};
-use hotspan_lake::{Snapshot, arrays};
-use hotspan_model::flame::NodeText;
+use hotspan_lake::{LakeError, Snapshot, arrays};
 use hotspan_model::labels::PROFILE_TYPE;
-use hotspan_model::{Exactness, FlameTree, FrameKind, ProfileId, ProfileType, SpanId, TenantId, TraceId};
+use hotspan_model::{Exactness, FlameTree, ProfileId, ProfileType, SpanId, TenantId, TraceId};
 
 use crate::Engine;
 use crate::error::Result;
+use crate::function_tree::build_tree;
 use crate::linked::{LinkedQuery, LinkedSample};
 use crate::owners::{SampleOwners, SpanKey};
+use crate::path_sums::PathSums;
 use crate::scan::{Grain, Scan, sample_count};
 use crate::selector::{Matcher, Selector};
-use crate::symbols::{PathEntry, Place, SymbolIndex};
+use crate::series::SeriesEntry;
+use crate::symbols::{runs, services_of};
 
 /// Which samples a flame graph is made of.
 #[derive(Debug, Clone, Default)]
@@ -98,40 +101,13 @@ pub struct FlameAnswer {
     pub exactness: Exactness,
 }
 
-/// Values by call path.
-#[derive(Debug, Default)]
-pub(crate) struct PathValues {
-    pub(crate) values: HashMap<u64, i64>,
-    pub(crate) exactness: Exactness,
-}
-
-impl PathValues {
-    fn add(&mut self, path: u64, value: i64) {
-        let sum = self.values.entry(path).or_default();
-        *sum = sum.saturating_add(value);
-    }
-
-    /// Leaves out the paths that do not start with these functions.
-    pub(crate) fn keep_call_site(&mut self, symbols: &mut SymbolIndex, call_site: &[String]) {
-        if call_site.is_empty() {
-            return;
-        }
-        self.values.retain(|path, _| symbols.starts_with(*path, call_site));
-    }
-}
-
 impl Engine {
     /// The flame graph of the samples that a question selects.
     pub async fn flame(&self, tenant: &TenantId, query: &FlameQuery) -> Result<FlameAnswer> {
         let snapshot = self.snapshot();
-        let mut values = self.path_values(tenant, &snapshot, query).await?;
-        let memory = self.memory(tenant);
-        let mut symbols = memory.symbols.lock().await;
-        symbols.catch_up(self.lake(), &snapshot, tenant, query.from, query.until).await?;
-        values.keep_call_site(&mut symbols, &query.call_site);
-        let tree = build_tree(&mut symbols, &mut values, query.max_nodes);
-        drop(symbols);
-        Ok(FlameAnswer { tree, exactness: values.exactness })
+        let mut sums = self.path_sums(tenant, &snapshot, query).await?;
+        let tree = build_tree(&mut sums, query.max_nodes);
+        Ok(FlameAnswer { tree, exactness: sums.exactness })
     }
 
     /// The ids of the series that a question is about, sorted.
@@ -146,61 +122,54 @@ impl Engine {
     }
 
     /// The sums of the samples that a question selects, by call path.
-    pub(crate) async fn path_values(
+    pub(crate) async fn path_sums(
         &self,
         tenant: &TenantId,
         snapshot: &Snapshot,
         query: &FlameQuery,
-    ) -> Result<PathValues> {
-        let mut values = PathValues::default();
-        match query.sample_owners() {
-            Some(owners) => self.sum_of_owners(tenant, snapshot, query, owners, &mut values).await?,
-            None => {
-                let series = self.series_ids(tenant, snapshot, query).await?;
-                if !series.is_empty() {
-                    self.sum_range(tenant, snapshot, query, &series, &mut values).await?;
-                }
-            }
-        }
-        Ok(values)
+    ) -> Result<PathSums> {
+        let mut sums = match query.sample_owners() {
+            Some(owners) => self.sum_of_owners(tenant, snapshot, query, owners).await?,
+            None => self.sum_range(tenant, snapshot, query).await?,
+        };
+        sums.keep_call_site(&query.call_site);
+        Ok(sums)
     }
 
     /// Sums over time: whole hours from hourly rollups, whole windows from 15 s rollups, the rest from samples.
-    async fn sum_range(
-        &self,
-        tenant: &TenantId,
-        snapshot: &Snapshot,
-        query: &FlameQuery,
-        series: &Arc<Vec<u64>>,
-        values: &mut PathValues,
-    ) -> Result<()> {
+    async fn sum_range(&self, tenant: &TenantId, snapshot: &Snapshot, query: &FlameQuery) -> Result<PathSums> {
+        let range = (query.from, query.until);
+        let entries = self.series(tenant, snapshot, &query.typed_selector(), query.from, query.until).await?;
+        if entries.is_empty() {
+            return Ok(PathSums::default());
+        }
+        let mut sums = PathSums::new(self.symbols(tenant, snapshot, &services_of(&entries), range).await?);
+        let series: Arc<Vec<u64>> = Arc::new(entries.iter().map(|entry| entry.id.0).collect());
+        let service_of = |entry: &SeriesEntry| sums.symbols.number_of(entry.labels.service_id());
+        let services: Vec<Option<usize>> = entries.iter().map(service_of).collect();
         let profiles: HashSet<[u8; 16]> = query.profiles.iter().map(|profile| profile.0).collect();
         let (grain, columns): (Grain, &[&str]) = if profiles.is_empty() {
-            (Grain::Hour, &["path", "value"])
+            (Grain::Hour, &["series", "path", "value"])
         } else {
-            (Grain::Sample, &["path", "value", "profile_id"])
+            (Grain::Sample, &["series", "path", "value", "profile_id"])
         };
-        let scan = Scan { range: (query.from, query.until), series, grain, columns };
+        let scan = Scan { range, series: &series, grain, columns };
         let mut each = |batch: &RecordBatch| {
+            let batch = &of_profiles(batch, &profiles)?;
             let paths = arrays::uint64s(batch, "path")?.values();
-            let sums = arrays::int64s(batch, "value")?.values();
-            if profiles.is_empty() {
-                values.exactness.samples += sample_count(batch);
-                for (path, value) in paths.iter().zip(sums) {
-                    values.add(*path, *value);
+            let values = arrays::int64s(batch, "value")?.values();
+            sums.exactness.samples += sample_count(batch);
+            for (id, rows) in runs(arrays::uint64s(batch, "series")?.values()) {
+                let service = series.binary_search(&id).ok().and_then(|at| services[at]);
+                if let Some(service) = service {
+                    sums.add_rows(service, &paths[rows.clone()], &values[rows]);
                 }
-                return Ok(());
-            }
-            let ids = arrays::ids(batch, "profile_id")?;
-            for row in (0..batch.num_rows()).filter(|row| profiles.contains(&arrays::id_at::<16>(ids, *row))) {
-                values.exactness.samples += 1;
-                values.add(paths[row], sums[row]);
             }
             Ok(())
         };
         let segments_read = self.scan(tenant, snapshot, &scan, &mut each).await?;
-        values.exactness.segments_read += segments_read;
-        Ok(())
+        sums.exactness.segments_read += segments_read;
+        Ok(sums)
     }
 
     /// Sums the samples of spans and traces.
@@ -210,60 +179,35 @@ impl Engine {
         snapshot: &Snapshot,
         query: &FlameQuery,
         owners: SampleOwners,
-        values: &mut PathValues,
-    ) -> Result<()> {
+    ) -> Result<PathSums> {
         let linked = query.linked(owners);
+        let mut values: HashMap<u64, i64> = HashMap::new();
+        let mut series: HashSet<u32> = HashSet::new();
         let mut add = |sample: &LinkedSample| {
-            values.add(sample.path, sample.value);
+            let sum = values.entry(sample.path).or_default();
+            *sum = sum.saturating_add(sample.value);
+            series.insert(sample.series);
             Ok(())
         };
         let tables = self.visit_linked_samples(tenant, snapshot, &linked, &mut add).await?;
-        values.exactness.merge(&tables.exactness);
-        Ok(())
+        let services = services_of(series.iter().filter_map(|number| tables.series.get(*number as usize)));
+        let symbols = self.symbols(tenant, snapshot, &services, (query.from, query.until)).await?;
+        let mut sums = PathSums::new(symbols);
+        for (path, value) in values {
+            sums.add(path, value);
+        }
+        sums.exactness.merge(&tables.exactness);
+        Ok(sums)
     }
 }
 
-/// The pruned tree of functions with the values of the paths that were summed.
-fn build_tree(symbols: &mut SymbolIndex, values: &mut PathValues, max_nodes: usize) -> FlameTree {
-    let mut placed: Vec<(PathEntry, i64)> = Vec::with_capacity(values.values.len());
-    let mut unresolved = 0i64;
-    for (path, value) in &values.values {
-        match symbols.path(*path) {
-            Some(entry) => placed.push((entry, *value)),
-            None => {
-                unresolved += value;
-                values.exactness.unresolved_paths += u64::from(*path != 0);
-            }
-        }
+/// The rows of a batch that are of these profiles; all of them if none is named.
+fn of_profiles(batch: &RecordBatch, profiles: &HashSet<[u8; 16]>) -> Result<RecordBatch> {
+    if profiles.is_empty() {
+        return Ok(batch.clone());
     }
-    let mut self_values = vec![0i64; symbols.parents().len()];
-    let mut hottest: HashMap<Place, (i64, u32)> = HashMap::new();
-    for (entry, value) in placed {
-        self_values[entry.place as usize] += value;
-        let best = hottest.entry(entry.place).or_insert((i64::MIN, entry.frame));
-        *best = (*best).max((value, entry.frame));
-    }
-    let symbols: &SymbolIndex = symbols;
-    let (mut tree, pruned) = FlameTree::from_arrays(symbols.parents(), &self_values, max_nodes, |place| {
-        let found = hottest.get(&(place as Place)).and_then(|(weight, frame)| Some((*weight, symbols.frame(*frame)?)));
-        // A caller that no sample was taken in still stands somewhere: at the line that its first callee was called from.
-        let found = found.or_else(|| Some((0, symbols.first_frame(place)?)));
-        NodeText {
-            name: symbols.function(place),
-            file: found.map_or("", |(_, frame)| symbols.text(frame.file)),
-            line: found.map_or(0, |(_, frame)| frame.line),
-            line_weight: found.map_or(0, |(weight, _)| weight),
-            kind: found.map_or(FrameKind::Unknown, |(_, frame)| frame.kind),
-            module: found.map_or("", |(_, frame)| symbols.text(frame.module)),
-        }
-    });
-    if unresolved != 0 {
-        let name = tree.intern("[unknown]");
-        let index = tree.child(FlameTree::ROOT, name);
-        tree.add_self(index, unresolved);
-        tree.sum_totals();
-    }
-    values.exactness.pruned_nodes = pruned.nodes;
-    values.exactness.pruned_value = pruned.value;
-    tree
+    let ids = arrays::ids(batch, "profile_id")?;
+    let is_wanted = |row: usize| Some(profiles.contains(&arrays::id_at::<16>(ids, row)));
+    let wanted: BooleanArray = (0..batch.num_rows()).map(is_wanted).collect();
+    Ok(filter_record_batch(batch, &wanted).map_err(LakeError::from)?)
 }

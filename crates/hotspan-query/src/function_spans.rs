@@ -1,5 +1,6 @@
 //! Code to traces: which spans, operations and services spend how much in a function.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use hashbrown::{HashMap, HashSet};
@@ -13,6 +14,7 @@ use crate::linked::LinkedSample;
 use crate::outline::SpanOutline;
 use crate::owners::SampleOwners;
 use crate::selector::Selector;
+use crate::symbols::Node;
 
 /// What a span spends in a function.
 #[derive(Debug, Clone)]
@@ -90,26 +92,22 @@ impl Engine {
             ..FlameQuery::default()
         };
         // Which paths lead through the function: rollups name every path of the time.
-        let values = self.path_values(tenant, snapshot, &query).await?;
+        let sums = self.path_sums(tenant, snapshot, &query).await?;
         let mut found = FunctionSpans::default();
         let mut wanted: HashSet<u64> = HashSet::new();
-        {
-            let memory = self.memory(tenant);
-            let mut symbols = memory.symbols.lock().await;
-            symbols.catch_up(self.lake(), snapshot, tenant, from, until).await?;
-            let mut names: HashSet<String> = HashSet::new();
-            for (path, value) in &values.values {
-                let through: Vec<&str> =
-                    symbols.functions_of(*path).into_iter().filter(|name| is_wanted(name)).collect();
-                if !through.is_empty() {
-                    names.extend(through.into_iter().map(str::to_owned));
-                    wanted.insert(*path);
+        let mut names: BTreeSet<Arc<str>> = BTreeSet::new();
+        for (symbols, values) in sums.symbols.services().zip(&sums.values) {
+            let through = symbols.places_through(is_wanted);
+            for (node, value) in values.iter().enumerate().filter(|(_, value)| **value != 0) {
+                let place = symbols.place_of(node as Node);
+                if through[place as usize] {
+                    names.extend(symbols.functions_to(place).filter(|name| is_wanted(name)).cloned());
+                    wanted.insert(symbols.path_of(node as Node));
                     found.value = found.value.saturating_add(*value);
                 }
             }
-            found.functions = names.into_iter().collect();
-            found.functions.sort_unstable();
         }
+        found.functions = names.iter().map(|name| name.as_ref().to_owned()).collect();
         if wanted.is_empty() {
             return Ok(found);
         }

@@ -9,7 +9,7 @@ use hotspan_model::{Exactness, Frame, PathTable, TenantId};
 use crate::Engine;
 use crate::error::Result;
 use crate::flame::FlameQuery;
-use crate::symbols::SymbolIndex;
+use crate::symbols::PathNode;
 
 /// The samples that a question selects, merged by call path down to the line.
 #[derive(Debug)]
@@ -35,53 +35,42 @@ impl Engine {
     /// The samples that a question selects, merged by call path down to the line. `max_nodes` plays no part.
     pub async fn merged_paths(&self, tenant: &TenantId, query: &FlameQuery, trim: LeafTrim) -> Result<MergedPaths> {
         let snapshot = self.snapshot();
-        let mut values = self.path_values(tenant, &snapshot, query).await?;
-        let memory = self.memory(tenant);
-        let mut symbols = memory.symbols.lock().await;
-        symbols.catch_up(self.lake(), &snapshot, tenant, query.from, query.until).await?;
-        values.keep_call_site(&mut symbols, &query.call_site);
+        let mut found = self.path_sums(tenant, &snapshot, query).await?;
+        let unresolved = found.count_unresolved();
         let mut paths = PathTable::default();
         let mut sums: HashMap<NodeIndex, i64> = HashMap::new();
         let mut stack = Vec::new();
         // In order of id, so that the same question gets the same bytes.
-        let mut by_path: Vec<(u64, i64)> = values.values.into_iter().collect();
-        by_path.sort_unstable();
-        for (path, value) in by_path {
-            frames_of(&mut symbols, path, trim, &mut stack);
-            values.exactness.unresolved_paths += u64::from(stack.is_empty() && path != 0);
+        let mut by_path: Vec<(u64, PathNode<'_>, i64)> =
+            found.paths().map(|(path, value)| (path.symbols.path_of(path.node), path, value)).collect();
+        by_path.sort_unstable_by_key(|(id, _, _)| *id);
+        for (_, path, value) in by_path {
+            frames_of(path, trim, &mut stack);
             let frames: Vec<u32> = stack.drain(..).rev().map(|frame| paths.frame(frame)).collect();
-            let node = if frames.is_empty() { NO_PATH } else { paths.path(&frames) };
-            let sum = sums.entry(node).or_default();
+            let sum = sums.entry(paths.path(&frames)).or_default();
             *sum = sum.saturating_add(value);
+        }
+        if unresolved != 0 {
+            sums.insert(NO_PATH, unresolved);
         }
         let mut sums: Vec<(NodeIndex, i64)> = sums.into_iter().collect();
         sums.sort_unstable();
-        Ok(MergedPaths { paths, values: sums, exactness: values.exactness })
+        Ok(MergedPaths { paths, values: sums, exactness: found.exactness })
     }
 }
 
 /// The frames of a path, the leaf first.
-fn frames_of(symbols: &mut SymbolIndex, path: u64, trim: LeafTrim, stack: &mut Vec<Frame<'static>>) {
-    let mut at = path;
-    while let Some(entry) = symbols.path(at) {
-        let own = |text: u32| Cow::Owned(symbols.text(text).to_owned());
-        if trim.keep_frames > 0 && stack.len() == trim.keep_frames {
-            break;
-        }
-        let mut frame = match symbols.frame(entry.frame) {
-            Some(frame) => Frame {
-                function: own(frame.name),
-                file: own(frame.file),
-                line: frame.line,
-                start_line: frame.start_line,
-                ..Frame::default()
-            },
-            None => Frame::named("[unknown]"),
-        };
-        if stack.is_empty() && trim.ignore_leaf_line {
-            frame.line = 0;
-        }
-        stack.push(frame);
-        at = entry.parent;
+fn frames_of(path: PathNode<'_>, trim: LeafTrim, stack: &mut Vec<Frame<'static>>) {
+    let most = if trim.keep_frames > 0 { trim.keep_frames } else { usize::MAX };
+    for path in path.to_root().take(most) {
+        let frame = path.frame();
+        let own = |text: u32| Cow::Owned(path.text(text).as_ref().to_owned());
+        stack.push(Frame {
+            function: own(frame.function),
+            file: own(frame.file),
+            line: if stack.is_empty() && trim.ignore_leaf_line { 0 } else { frame.line },
+            start_line: frame.start_line,
+            ..Frame::default()
+        });
     }
 }

@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::flame::FlameQuery;
 use crate::owners::{NamedOwner, OwnerFilter};
 use crate::side_by_side::side_by_side;
-use crate::symbols::SymbolIndex;
+use crate::symbols::{PathNode, Symbols};
 use crate::uploads::UploadedSample;
 
 /// One sample.
@@ -129,11 +129,12 @@ impl Engine {
         rows.sort_by_cached_key(|row| (row.time, row.span_id, row.path, row.value, row.profile_id));
         let total = rows.len();
         let mut page: Vec<SampleRow> = rows.into_iter().skip(offset).take(limit).collect();
-        let memory = self.memory(tenant);
-        let mut symbols = memory.symbols.lock().await;
-        symbols.catch_up(self.lake(), &snapshot, tenant, query.from, query.until).await?;
+        let mut services: Vec<u64> = page.iter().map(|row| row.labels.service_id()).collect();
+        services.sort_unstable();
+        services.dedup();
+        let symbols = self.symbols(tenant, &snapshot, &services, range).await?;
         for row in &mut page {
-            row.frames = frames_of(&mut symbols, row.path);
+            row.frames = frames_of(&symbols, row.path);
         }
         Ok(SamplePage { rows: page, total })
     }
@@ -190,20 +191,14 @@ impl<'b> SampleColumns<'b> {
 }
 
 /// The frames of a path, the leaf first; none if it is not stored.
-pub(crate) fn frames_of(symbols: &mut SymbolIndex, path: u64) -> Vec<SampleFrame> {
-    let mut frames = Vec::new();
-    let mut at = path;
-    while let Some(entry) = symbols.path(at) {
-        let frame = symbols.frame(entry.frame);
-        frames.push(match frame {
-            Some(frame) => SampleFrame {
-                function: symbols.text(frame.name).to_owned(),
-                file: symbols.text(frame.file).to_owned(),
-                line: frame.line,
-            },
-            None => SampleFrame { function: "[unknown]".to_owned(), file: String::new(), line: 0 },
-        });
-        at = entry.parent;
-    }
-    frames
+pub(crate) fn frames_of(symbols: &Symbols, path: u64) -> Vec<SampleFrame> {
+    let frame_of = |path: PathNode<'_>| {
+        let frame = path.frame();
+        SampleFrame {
+            function: path.text(frame.function).as_ref().to_owned(),
+            file: path.text(frame.file).as_ref().to_owned(),
+            line: frame.line,
+        }
+    };
+    symbols.find(path).into_iter().flat_map(PathNode::to_root).map(frame_of).collect()
 }

@@ -14,6 +14,7 @@ use crate::flame::FlameQuery;
 use crate::groups::Groups;
 use crate::individuals::{Individual, IndividualKind, Individuals};
 use crate::scan::{Grain, Scan};
+use crate::symbols::services_of;
 
 /// How the values of one step become one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -106,11 +107,11 @@ impl Engine {
         };
         self.scan(tenant, &snapshot, &scan, &mut each).await?;
         if by_path {
-            let memory = self.memory(tenant);
-            let mut symbols = memory.symbols.lock().await;
-            symbols.catch_up(self.lake(), &snapshot, tenant, samples.from, samples.until).await?;
+            let range = (samples.from, samples.until);
+            let symbols = self.symbols(tenant, &snapshot, &services_of(&entries), range).await?;
+            let below = symbols.below(&samples.call_site);
             for step in steps.values_mut() {
-                step.by_path.retain(|path, _| symbols.starts_with(*path, &samples.call_site));
+                step.by_path.retain(|path, _| below.contains(path));
             }
             steps.retain(|_, step| !step.by_path.is_empty());
         }

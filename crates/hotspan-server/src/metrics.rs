@@ -107,6 +107,7 @@ pub(crate) fn render(app: &App) -> String {
             ("compaction_seconds", "Time spent compacting", compaction_seconds),
             ("ingest_queue_share", "Share of the ingest queue's memory in use", core.ingest.queue_share()),
             ("ingest_known_symbols", "Nodes and series known to be durable", core.ingest.known().count() as f64),
+            ("symbol_cache_bytes", "Symbols kept between questions", core.engine.symbol_bytes() as f64),
             ("lake_resident_bytes", "Memory of young segments", lake.resident_bytes() as f64),
             ("lake_footer_cache_bytes", "Memory of cached footers", lake.reader().cached_bytes() as f64),
             ("lake_segments", "Live segments", lake.catalog().snapshot().all_segments().count() as f64),

@@ -46,10 +46,19 @@ fn set_key(table: Table) -> Option<&'static str> {
     }
 }
 
+/// The columns that SQL shows. Symbols are stored for each service that has them, and shown once: which service a row
+/// was read from means nothing.
+fn shown_columns(table: Table) -> SchemaRef {
+    let schema = table.schema();
+    let is_shown = |name: &str| !(matches!(table, Table::Nodes | Table::Frames) && name == "service_id");
+    let shown = schema.fields().iter().filter(|field| is_shown(field.name())).cloned();
+    Arc::new(arrow::datatypes::Schema::new(shown.collect::<Vec<_>>()))
+}
+
 #[async_trait]
 impl TableProvider for LakeTable {
     fn schema(&self) -> SchemaRef {
-        self.table.schema()
+        shown_columns(self.table)
     }
 
     fn table_type(&self) -> TableType {

@@ -173,9 +173,11 @@ impl Loader<'_> {
         };
         let tables = self.engine.visit_linked_samples(self.tenant, self.snapshot, &query, &mut keep).await?;
         let measures: Vec<Option<Measure>> = tables.series.iter().map(|entry| self.counted(&entry.labels)).collect();
+        let used: HashSet<u32> = raw.iter().map(|(_, series)| *series).collect();
+        let seen = used.iter().filter_map(|number| tables.series.get(*number as usize));
         let known = self
             .engine
-            .call_paths(self.tenant, self.snapshot, (query.from, query.until), paths.keys().copied())
+            .call_paths(self.tenant, self.snapshot, (query.from, query.until), seen, paths.keys().copied())
             .await?;
         let mut frames: HashMap<u32, u32> = HashMap::new();
         let mut stacks: Vec<StackId> = vec![0; paths.len()];

@@ -24,7 +24,8 @@ impl SortKeys {
             Table::Samples => 8 + 8 + 16 + 8 + 8,
             Table::Traces | Table::Profiles => 8 + 16,
             Table::Rollup15s | Table::Rollup1h => 8 + 8 + 8,
-            Table::Series | Table::Nodes | Table::Frames => 8 + 8,
+            Table::Series => 8 + 8,
+            Table::Nodes | Table::Frames => 8 + 8 + 8,
         };
         let mut keys = Self { bytes: vec![0; rows * width], width };
         match table {
@@ -54,10 +55,14 @@ impl SortKeys {
                 keys.put_times(8, arrays::times(batch, "time")?.values(), 1);
                 keys.put_u64s(16, arrays::uint64s(batch, "path")?.values());
             }
-            Table::Series | Table::Nodes | Table::Frames => {
-                let id = if table == Table::Series { "series" } else { "id" };
-                keys.put_u64s(0, arrays::uint64s(batch, id)?.values());
+            Table::Series => {
+                keys.put_u64s(0, arrays::uint64s(batch, "series")?.values());
                 keys.put_times(8, arrays::times(batch, "time")?.values(), 1);
+            }
+            Table::Nodes | Table::Frames => {
+                keys.put_u64s(0, arrays::uint64s(batch, "service_id")?.values());
+                keys.put_u64s(8, arrays::uint64s(batch, "id")?.values());
+                keys.put_times(16, arrays::times(batch, "time")?.values(), 1);
             }
         }
         Ok(keys)

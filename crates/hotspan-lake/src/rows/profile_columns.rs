@@ -68,6 +68,7 @@ pub(super) struct NodeColumns {
     pub(super) time: Vec<i64>,
     pub(super) parent: Vec<u64>,
     pub(super) frame: Vec<u64>,
+    pub(super) service_id: Vec<u64>,
 }
 
 #[derive(Debug, Default)]
@@ -85,6 +86,7 @@ pub(super) struct FrameColumns {
     pub(super) address: Vec<u64>,
     pub(super) kind: Vec<u8>,
     pub(super) attributes: DictionaryColumn,
+    pub(super) service_id: Vec<u64>,
 }
 
 impl SampleColumns {
@@ -244,6 +246,7 @@ impl NodeColumns {
         self.time.extend_from_slice(&other.time);
         self.parent.extend_from_slice(&other.parent);
         self.frame.extend_from_slice(&other.frame);
+        self.service_id.extend_from_slice(&other.service_id);
     }
 
     pub(super) fn finish(self) -> Result<RecordBatch, ArrowError> {
@@ -252,14 +255,16 @@ impl NodeColumns {
             Arc::new(TimestampNanosecondArray::from(self.time)),
             Arc::new(UInt64Array::from(self.parent)),
             Arc::new(UInt64Array::from(self.frame)),
+            Arc::new(UInt64Array::from(self.service_id)),
         ];
         RecordBatch::try_new(Table::Nodes.schema(), columns)
     }
 }
 
 impl FrameColumns {
-    pub(super) fn push(&mut self, id: u64, day: i64, frame: &Frame<'_>) {
+    pub(super) fn push(&mut self, id: u64, day: i64, service_id: u64, frame: &Frame<'_>) {
         debug_assert_eq!(day % DAY, 0);
+        self.service_id.push(service_id);
         self.id.push(id);
         self.time.push(day);
         self.function.push(&frame.function);
@@ -289,6 +294,7 @@ impl FrameColumns {
         self.address.extend_from_slice(&other.address);
         self.kind.extend_from_slice(&other.kind);
         self.attributes.append(&other.attributes);
+        self.service_id.extend_from_slice(&other.service_id);
     }
 
     pub(super) fn finish(self) -> Result<RecordBatch, ArrowError> {
@@ -306,6 +312,7 @@ impl FrameColumns {
             Arc::new(UInt64Array::from(self.address)),
             Arc::new(UInt8Array::from(self.kind)),
             Arc::new(self.attributes.finish(true)?),
+            Arc::new(UInt64Array::from(self.service_id)),
         ];
         RecordBatch::try_new(Table::Frames.schema(), columns)
     }

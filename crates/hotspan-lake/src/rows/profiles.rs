@@ -2,7 +2,7 @@
 
 use arrow::array::RecordBatch;
 use arrow::error::ArrowError;
-use hashbrown::HashSet;
+use hashbrown::{HashMap, HashSet};
 use hotspan_model::call_path::{NO_PATH, NodeIndex};
 use hotspan_model::labels::PROFILE_TYPE;
 use hotspan_model::{Labels, Profile, ProfileId, ProfileSet, Sample, SeriesId};
@@ -14,7 +14,7 @@ use crate::table::Table;
 
 /// Tells which symbols and series are durable already, so that a request need not bring them again.
 pub trait KnownSymbols {
-    /// The nodes that are stored in the partition of the day that starts at `day`.
+    /// The nodes that are stored in the partition of the day that starts at `day`, each under [`node_key`].
     fn nodes_of(&self, day: i64) -> Option<&KnownIds>;
     /// The series that are stored in the partition of the hour that starts at `hour`.
     fn series_of(&self, hour: i64) -> Option<&KnownIds>;
@@ -46,7 +46,7 @@ impl ProfileRows {
     /// Adds everything in a set of profiles, leaving out symbols and series that are durable already.
     pub fn push(&mut self, set: &ProfileSet<'_>, known: &impl KnownSymbols) {
         let mut series_of_request = HashSet::new();
-        let mut paths_by_day: Vec<(i64, Vec<bool>)> = Vec::new();
+        let mut used = UsedPaths::new(set.paths.nodes().len());
         let thread_codes: Vec<i32> =
             set.threads.iter().map(|thread| self.samples.thread_name.intern(&thread.name)).collect();
         let attribute_codes: Vec<i32> =
@@ -56,14 +56,14 @@ impl ProfileRows {
             let first_sample = self.samples.time.len();
             self.samples.reserve(profile.samples.len());
             let profile_type = profile.profile_type.to_string();
-            let mut series_by_label_set: Vec<Option<(SeriesId, u64, Labels)>> = vec![None; set.label_sets.len()];
+            let mut series_by_label_set: Vec<Option<SampleSeries>> = vec![None; set.label_sets.len()];
             let mut last_series_hour = (u32::MAX, i64::MIN);
             for sample in &profile.samples {
                 let slot = &mut series_by_label_set[sample.labels as usize];
-                let (series, check, labels) = slot.get_or_insert_with(|| {
+                let SampleSeries { id: series, check, service_id, labels } = slot.get_or_insert_with(|| {
                     let labels = series_labels(profile, &set.label_sets[sample.labels as usize], &profile_type);
-                    let (series, check) = labels.identity();
-                    (series, check, labels)
+                    let (id, check) = labels.identity();
+                    SampleSeries { id, check, service_id: labels.service_id(), labels }
                 });
                 let hour = Table::Series.partition_of(sample.time);
                 if last_series_hour != (sample.labels, hour) {
@@ -74,7 +74,7 @@ impl ProfileRows {
                         self.series.push(*series, *check, hour, labels, &profile_type);
                     }
                 }
-                mark_path(&mut paths_by_day, set.paths.nodes().len(), sample);
+                used.mark(*service_id, sample);
                 let thread = &set.threads[sample.thread as usize];
                 let link = &set.links[sample.link as usize];
                 let row = &mut self.samples;
@@ -95,41 +95,43 @@ impl ProfileRows {
             let key = retry_key(&id.0, &profile.labels.service(), &profile_type);
             self.ranges.push(ProfileRange { key, first_sample, sample_count: profile.samples.len() });
         }
-        for (day, used) in paths_by_day {
-            self.push_symbols(set, day, &used, known);
-        }
+        self.push_symbols(set, &used, known);
         self.collisions += set.paths.collisions();
     }
 
-    /// Adds the nodes and frames of `paths` and of all their callers that are not durable in this day yet.
-    fn push_symbols(&mut self, set: &ProfileSet<'_>, day: i64, used: &[bool], known: &impl KnownSymbols) {
+    /// Adds the nodes and frames of used paths, and of all their callers, that their day and service lack so far.
+    fn push_symbols(&mut self, set: &ProfileSet<'_>, used: &UsedPaths, known: &impl KnownSymbols) {
         let nodes = set.paths.nodes();
-        let known = known.nodes_of(day);
-        let mut wanted = vec![false; nodes.len()];
-        for leaf in (0..nodes.len()).filter(|index| used[*index]) {
-            let mut path = leaf as NodeIndex;
-            // A known or wanted node has known or wanted callers: the walk stops at the first one.
-            while path != NO_PATH && !wanted[path as usize] {
-                let hash = nodes[path as usize].hash;
-                let standing = known.map_or(Standing::New, |ids| ids.standing(hash.id, hash.check));
-                self.collisions += u64::from(standing == Standing::Collided);
-                if standing != Standing::New {
-                    break;
+        // Each node and frame is written once a group; marks of groups before mean nothing to the next one.
+        let mut written = vec![NO_GROUP; nodes.len()];
+        let mut frame_written = vec![NO_GROUP; set.paths.frames().len()];
+        for (group, PathGroup { day, service_id, paths }) in used.groups.iter().enumerate() {
+            let (group, known) = (group as u32, known.nodes_of(*day));
+            for leaf in paths {
+                let mut path = *leaf;
+                // A node that is known or written has callers that are: the walk stops at the first one.
+                while path != NO_PATH && written[path as usize] != group {
+                    let node = &nodes[path as usize];
+                    let key = node_key(node.hash.id, *service_id);
+                    let standing = known.map_or(Standing::New, |ids| ids.standing(key, node.hash.check));
+                    self.collisions += u64::from(standing == Standing::Collided);
+                    if standing != Standing::New {
+                        break;
+                    }
+                    written[path as usize] = group;
+                    let frame_hash = set.paths.frame_hash(node.frame);
+                    self.nodes.id.push(node.hash.id);
+                    self.nodes.check.push(node.hash.check);
+                    self.nodes.time.push(*day);
+                    self.nodes.parent.push(set.paths.node_id(node.parent).0);
+                    self.nodes.frame.push(frame_hash.id);
+                    self.nodes.service_id.push(*service_id);
+                    if std::mem::replace(&mut frame_written[node.frame as usize], group) != group {
+                        let frame = &set.paths.frames()[node.frame as usize];
+                        self.frames.push(frame_hash.id, *day, *service_id, frame);
+                    }
+                    path = node.parent;
                 }
-                wanted[path as usize] = true;
-                path = nodes[path as usize].parent;
-            }
-        }
-        let mut frame_done = vec![false; set.paths.frames().len()];
-        for (index, node) in nodes.iter().enumerate().filter(|(index, _)| wanted[*index]) {
-            self.nodes.id.push(node.hash.id);
-            self.nodes.check.push(node.hash.check);
-            self.nodes.time.push(day);
-            self.nodes.parent.push(set.paths.node_id(nodes[index].parent).0);
-            let frame_hash = set.paths.frame_hash(node.frame);
-            self.nodes.frame.push(frame_hash.id);
-            if !std::mem::replace(&mut frame_done[node.frame as usize], true) {
-                self.frames.push(frame_hash.id, day, &set.paths.frames()[node.frame as usize]);
             }
         }
     }
@@ -153,9 +155,11 @@ impl ProfileRows {
         &self.ranges
     }
 
-    /// The nodes that these rows bring: the day each belongs to, and both halves of its hash.
+    /// The nodes that these rows bring: the day each belongs to, its [`node_key`], and the rest of its hash.
     pub(crate) fn new_nodes(&self) -> Vec<(i64, u64, u64)> {
-        hashes_by_time(&self.nodes.time, &self.nodes.id, &self.nodes.check)
+        let keys: Vec<u64> =
+            self.nodes.id.iter().zip(&self.nodes.service_id).map(|(id, service)| node_key(*id, *service)).collect();
+        hashes_by_time(&self.nodes.time, &keys, &self.nodes.check)
     }
 
     /// The series that these rows bring: the hour each belongs to, and both halves of its hash.
@@ -172,8 +176,8 @@ impl ProfileRows {
     pub fn size(&self) -> usize {
         let sample = 8 + 8 + 1 + 16 + 8 + 8 + 8 + 8 + 1 + 4 + 16 + 4;
         self.samples.time.len() * sample
-            + self.nodes.id.len() * 40
-            + self.frames.id.len() * 48
+            + self.nodes.id.len() * 48
+            + self.frames.id.len() * 56
             + self.frames.function.size()
             + self.frames.system_name.size()
             + self.frames.file.size()
@@ -214,18 +218,61 @@ fn hashes_by_time(times: &[i64], ids: &[u64], checks: &[u64]) -> Vec<(i64, u64, 
     times.iter().zip(ids).zip(checks).map(|((time, id), check)| (*time, *id, *check)).collect()
 }
 
-/// Notes that the path of a sample is used on the sample's day.
-fn mark_path(paths_by_day: &mut Vec<(i64, Vec<bool>)>, node_count: usize, sample: &Sample) {
-    if sample.path == NO_PATH {
-        return;
+/// What a node is known by where services are told apart: each service has all of its callers itself, so that its
+/// symbols can be read without those of others.
+pub(crate) fn node_key(id: u64, service_id: u64) -> u64 {
+    id ^ service_id
+}
+
+/// The series of a sample.
+#[derive(Debug, Clone)]
+struct SampleSeries {
+    id: SeriesId,
+    check: u64,
+    service_id: u64,
+    labels: Labels,
+}
+
+/// The paths that a request uses, by day and service. Memory follows the samples, however many services there are.
+struct UsedPaths {
+    groups: Vec<PathGroup>,
+    numbers: HashMap<(i64, u64), u32>,
+    /// For each node, the group that used it last.
+    marks: Vec<u32>,
+    current: u32,
+}
+
+struct PathGroup {
+    day: i64,
+    service_id: u64,
+    /// Nearly each once.
+    paths: Vec<NodeIndex>,
+}
+
+/// Marks a node or frame that no group has used.
+const NO_GROUP: u32 = u32::MAX;
+
+impl UsedPaths {
+    fn new(node_count: usize) -> Self {
+        Self { groups: Vec::new(), numbers: HashMap::new(), marks: vec![NO_GROUP; node_count], current: NO_GROUP }
     }
-    let day = Table::Nodes.partition_of(sample.time);
-    // Nearly every request lies in one day, so the search is a look at the first entry.
-    let at = paths_by_day.iter().position(|(other, _)| *other == day).unwrap_or_else(|| {
-        paths_by_day.push((day, vec![false; node_count]));
-        paths_by_day.len() - 1
-    });
-    paths_by_day[at].1[sample.path as usize] = true;
+
+    fn mark(&mut self, service_id: u64, sample: &Sample) {
+        if sample.path == NO_PATH {
+            return;
+        }
+        let day = Table::Nodes.partition_of(sample.time);
+        // Neighbours mostly share their group.
+        if !self.groups.get(self.current as usize).is_some_and(|now| now.day == day && now.service_id == service_id) {
+            self.current = *self.numbers.entry((day, service_id)).or_insert_with(|| {
+                self.groups.push(PathGroup { day, service_id, paths: Vec::new() });
+                self.groups.len() as u32 - 1
+            });
+        }
+        if std::mem::replace(&mut self.marks[sample.path as usize], self.current) != self.current {
+            self.groups[self.current as usize].paths.push(sample.path);
+        }
+    }
 }
 
 /// The labels that the samples of a profile with this label set are found by.

@@ -129,9 +129,9 @@ impl Engine {
             }
             Ok(())
         };
-        self.visit_linked_samples(tenant, snapshot, &query, &mut add).await?;
+        let tables = self.visit_linked_samples(tenant, snapshot, &query, &mut add).await?;
         let distinct: HashSet<u64> = spans.values().flat_map(|profiled| profiled.paths.iter().copied()).collect();
-        let paths = self.call_paths(tenant, snapshot, (from, until), distinct).await?;
+        let paths = self.call_paths(tenant, snapshot, (from, until), &tables.series, distinct).await?;
         let functions = Names::of(&paths, |frame| Arc::clone(&paths.frame(frame).function));
         let files = Names::of(&paths, |frame| Arc::clone(&paths.frame(frame).file));
         Ok(Some(Arc::new(ProfileFields { spans, paths, functions, files })))

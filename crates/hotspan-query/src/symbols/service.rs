@@ -1,0 +1,395 @@
+//! The call paths of one service as arrays: made once, read by every question.
+//!
+//! Stored nodes tell lines apart; flame graphs merge by function. Nodes that share their callers' functions and their
+//! own have one *place*. Places are numbered by level, so that callers stand before callees and the callees of one
+//! caller side by side; nodes are numbered by place. Values are then carried up in one backward pass over an array,
+//! and whatever belongs to a place is a range.
+
+use std::ops::Range;
+
+use arrow::array::RecordBatch;
+use hashbrown::HashMap;
+use hotspan_lake::arrays;
+
+use super::frames::{FrameEntry, FrameTable};
+use super::id_search::find;
+use crate::error::Result;
+
+/// A place in the tree of functions. 0 is the root.
+pub(crate) type Place = u32;
+/// A call path of a service.
+pub(crate) type Node = u32;
+
+/// The root as a place.
+pub(crate) const ROOT: Place = 0;
+/// The caller of a root.
+const NO_NODE: Node = u32::MAX;
+
+/// The columns of nodes that are read.
+pub(super) const NODE_COLUMNS: [&str; 4] = ["service_id", "id", "parent", "frame"];
+
+/// Rows of one service in a batch.
+pub(super) type ServiceRows = (RecordBatch, Range<usize>);
+
+/// A node as it is stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct StoredNode {
+    id: u64,
+    parent: u64,
+    frame: u64,
+}
+
+/// The call paths of one service.
+#[derive(Debug, Default)]
+pub(crate) struct ServiceSymbols {
+    /// Ids in ascending order, and the node of each.
+    ids: Vec<u64>,
+    nodes: Vec<Node>,
+    /// By node: as it is stored, its caller, and its frame.
+    stored: Vec<StoredNode>,
+    callers: Vec<Node>,
+    frames: Vec<u32>,
+    node_places: Vec<Place>,
+    /// By place: its caller, its function, its first node and its first callee; the latter two have an end besides.
+    parents: Vec<Place>,
+    functions: Vec<u32>,
+    first_nodes: Vec<Node>,
+    first_callees: Vec<Place>,
+    table: FrameTable,
+}
+
+impl ServiceSymbols {
+    /// These symbols and further ones.
+    pub(super) fn with(&self, nodes: &[ServiceRows], frames: &[ServiceRows]) -> Result<Self> {
+        let mut table = self.table.clone();
+        table.extend(frames)?;
+        let added = nodes.iter().map(|(_, range)| range.len()).sum::<usize>();
+        let mut rows: Vec<StoredNode> = Vec::with_capacity(self.ids.len() + added);
+        rows.extend(self.nodes.iter().map(|node| self.stored[*node as usize]));
+        for (batch, range) in nodes {
+            let ids = arrays::uint64s(batch, "id")?.values();
+            let parents = arrays::uint64s(batch, "parent")?.values();
+            let frames = arrays::uint64s(batch, "frame")?.values();
+            rows.extend(range.clone().map(|row| StoredNode { id: ids[row], parent: parents[row], frame: frames[row] }));
+        }
+        if !rows.is_sorted_by_key(|row| row.id) {
+            rows.sort_unstable();
+        }
+        rows.dedup_by_key(|row| row.id);
+        Ok(Self::of_rows(&rows, table))
+    }
+
+    /// Arranges nodes that are sorted by id.
+    fn of_rows(rows: &[StoredNode], table: FrameTable) -> Self {
+        let ids: Vec<u64> = rows.iter().map(|row| row.id).collect();
+        let frames: Vec<u32> = rows.iter().map(|row| table.number(row.frame)).collect();
+        let callers: Vec<u32> = rows
+            .iter()
+            .map(|row| if row.parent == 0 { NO_NODE } else { find(&ids, row.parent).map_or(NO_NODE, |at| at as u32) })
+            .collect();
+        let found = FoundPlaces::of(&callers, |row| table.entry(frames[row]).function);
+        let (order, first_callees) = found.by_level(|function| table.texts.hash(function));
+        let mut new_places = vec![ROOT; order.len()];
+        for (new, old) in order.iter().enumerate() {
+            new_places[*old as usize] = new as Place;
+        }
+        let node_places: Vec<Place> = found.of_rows.iter().map(|place| new_places[*place as usize]).collect();
+        // Nodes by place: those of a place in the order of their ids.
+        let mut first_nodes = vec![0; order.len() + 1];
+        for place in &node_places {
+            first_nodes[*place as usize + 1] += 1;
+        }
+        for place in 0..order.len() {
+            first_nodes[place + 1] += first_nodes[place];
+        }
+        let mut next = first_nodes.clone();
+        let nodes: Vec<Node> = node_places
+            .iter()
+            .map(|place| {
+                let node = next[*place as usize];
+                next[*place as usize] += 1;
+                node
+            })
+            .collect();
+        let mut row_of = vec![0u32; rows.len()];
+        for (row, node) in nodes.iter().enumerate() {
+            row_of[*node as usize] = row as u32;
+        }
+        let by_node = |row: &u32| *row as usize;
+        let caller_of = |row: &u32| {
+            let caller = callers[*row as usize];
+            // A caller whose own callers run in a circle stands nowhere; so do they.
+            let is_above = caller != NO_NODE && nodes[caller as usize] < nodes[*row as usize];
+            if is_above { nodes[caller as usize] } else { NO_NODE }
+        };
+        Self {
+            stored: row_of.iter().map(|row| rows[by_node(row)]).collect(),
+            callers: row_of.iter().map(caller_of).collect(),
+            frames: row_of.iter().map(|row| frames[by_node(row)]).collect(),
+            node_places: row_of.iter().map(|row| node_places[by_node(row)]).collect(),
+            parents: order.iter().map(|old| new_places[found.parents[*old as usize] as usize]).collect(),
+            functions: order.iter().map(|old| found.functions[*old as usize]).collect(),
+            ids,
+            nodes,
+            first_nodes,
+            first_callees,
+            table,
+        }
+    }
+
+    /// How many nodes there are.
+    pub(crate) fn node_count(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// How many places there are, the root among them.
+    pub(crate) fn place_count(&self) -> usize {
+        self.parents.len()
+    }
+
+    /// The node of a path.
+    pub(crate) fn node_of(&self, path: u64) -> Option<Node> {
+        find(&self.ids, path).map(|at| self.nodes[at])
+    }
+
+    /// Shows each path that is stored with its node, and each that is not with none. Quick where paths ascend.
+    pub(crate) fn nodes_of(&self, paths: &[u64], mut each: impl FnMut(usize, Option<Node>)) {
+        /// Steps on before the place is computed instead.
+        const STEPS: usize = 8;
+        let mut at = 0;
+        for (row, path) in paths.iter().enumerate() {
+            let ahead = &self.ids[at.min(self.ids.len())..];
+            let near = ahead.iter().take(STEPS).position(|id| id >= path);
+            let found = match near {
+                Some(steps) if ahead[steps] == *path => Some(at + steps),
+                // The first one ahead may be too far already: then it stands before.
+                Some(steps) if steps > 0 => None,
+                _ => find(&self.ids, *path),
+            };
+            if let Some(found) = found {
+                at = found;
+            }
+            each(row, found.map(|found| self.nodes[found]));
+        }
+    }
+
+    /// The id of a node's path.
+    pub(crate) fn path_of(&self, node: Node) -> u64 {
+        self.stored[node as usize].id
+    }
+
+    /// The caller of a node; none at a root.
+    pub(crate) fn caller_of(&self, node: Node) -> Option<Node> {
+        Some(self.callers[node as usize]).filter(|caller| *caller != NO_NODE)
+    }
+
+    /// The frame of a node.
+    pub(crate) fn frame_of(&self, node: Node) -> &FrameEntry {
+        self.table.entry(self.frames[node as usize])
+    }
+
+    /// What orders the frames of a place where nothing else does.
+    pub(crate) fn frame_id_of(&self, node: Node) -> u64 {
+        self.stored[node as usize].frame
+    }
+
+    /// The place of a node.
+    pub(crate) fn place_of(&self, node: Node) -> Place {
+        self.node_places[node as usize]
+    }
+
+    /// The caller of each place.
+    pub(crate) fn parents(&self) -> &[Place] {
+        &self.parents
+    }
+
+    /// The nodes of a place.
+    pub(crate) fn nodes_at(&self, place: Place) -> Range<Node> {
+        self.first_nodes[place as usize]..self.first_nodes[place as usize + 1]
+    }
+
+    /// The callees of a place.
+    pub(crate) fn callees(&self, place: Place) -> Range<Place> {
+        self.first_callees[place as usize]..self.first_callees[place as usize + 1]
+    }
+
+    /// The function at a place, as the number of a text.
+    pub(crate) fn function(&self, place: Place) -> u32 {
+        self.functions[place as usize]
+    }
+
+    /// A text by its number.
+    pub(crate) fn text(&self, number: u32) -> &std::sync::Arc<str> {
+        self.table.texts.get(number)
+    }
+
+    /// How many texts there are.
+    pub(crate) fn text_count(&self) -> usize {
+        self.table.texts.len()
+    }
+
+    /// For each place, whether it starts with these functions, the root first.
+    pub(crate) fn below(&self, call_site: &[String]) -> Vec<bool> {
+        let wanted: Vec<Option<u32>> = call_site.iter().map(|function| self.table.texts.number(function)).collect();
+        // How many of the functions lead to each place; one more than there are, where another one does.
+        let lost = wanted.len() + 1;
+        let mut depths: Vec<usize> = vec![0; self.place_count()];
+        for place in 1..depths.len() {
+            let depth = depths[self.parents[place] as usize];
+            depths[place] = match wanted.get(depth) {
+                Some(function) if *function == Some(self.functions[place]) => depth + 1,
+                Some(_) => lost,
+                None => depth,
+            };
+        }
+        depths.into_iter().map(|depth| depth == wanted.len()).collect()
+    }
+
+    /// For each place, whether a function that is wanted leads to it.
+    pub(crate) fn places_through(&self, is_wanted: &(dyn Fn(&str) -> bool + Sync)) -> Vec<bool> {
+        let wanted: Vec<bool> =
+            (0..self.text_count() as u32).map(|text| is_wanted(self.table.texts.get(text))).collect();
+        let mut through = vec![false; self.place_count()];
+        for place in 1..through.len() {
+            through[place] = through[self.parents[place] as usize] || wanted[self.functions[place] as usize];
+        }
+        through
+    }
+
+    /// The functions that lead to a place, its own first.
+    pub(crate) fn functions_to(&self, place: Place) -> impl Iterator<Item = &std::sync::Arc<str>> {
+        let above = |place: &Place| Some(self.parents[*place as usize]).filter(|caller| *caller != ROOT);
+        let first = Some(place).filter(|place| *place != ROOT);
+        std::iter::successors(first, above).map(|place| self.text(self.function(place)))
+    }
+
+    /// About how much memory it takes.
+    pub(crate) fn bytes(&self) -> usize {
+        let (node, place) = (8 + 4 + size_of::<StoredNode>() + 4 + 4 + 4, 4 + 4 + 4 + 4);
+        self.node_count() * node + self.place_count() * place + self.table.bytes()
+    }
+}
+
+/// Places in the order that they were found in.
+struct FoundPlaces {
+    of_rows: Vec<Place>,
+    parents: Vec<Place>,
+    functions: Vec<u32>,
+}
+
+impl FoundPlaces {
+    /// The places of nodes that name their callers by row.
+    fn of(callers: &[u32], function_of: impl Fn(usize) -> u32) -> Self {
+        const UNSEEN: Place = u32::MAX;
+        const ON_THE_WAY: Place = u32::MAX - 1;
+        let mut found = Self { of_rows: vec![UNSEEN; callers.len()], parents: vec![ROOT], functions: vec![0] };
+        let mut places: HashMap<u64, Place> = HashMap::with_capacity(callers.len());
+        let mut chain: Vec<u32> = Vec::new();
+        for row in 0..callers.len() as u32 {
+            let mut at = row;
+            while at != NO_NODE && found.of_rows[at as usize] == UNSEEN {
+                found.of_rows[at as usize] = ON_THE_WAY;
+                chain.push(at);
+                at = callers[at as usize];
+            }
+            // A caller that is not stored leaves the rest under the root; so does a circle in a damaged table.
+            let known = if at == NO_NODE { ROOT } else { found.of_rows[at as usize] };
+            let mut place = if known == ON_THE_WAY { ROOT } else { known };
+            while let Some(node) = chain.pop() {
+                let function = function_of(node as usize);
+                let next = found.parents.len() as Place;
+                let callee = *places.entry(u64::from(place) << 32 | u64::from(function)).or_insert(next);
+                if callee == next {
+                    found.parents.push(place);
+                    found.functions.push(function);
+                }
+                place = callee;
+                found.of_rows[node as usize] = place;
+            }
+        }
+        found
+    }
+
+    /// The places level by level, and for each where its callees start. The order of callees follows from their
+    /// functions alone, so that answers do not depend on what else is known.
+    fn by_level(&self, rank: impl Fn(u32) -> u64) -> (Vec<Place>, Vec<Place>) {
+        let count = self.parents.len();
+        let mut starts = vec![0u32; count + 1];
+        for parent in &self.parents[1..] {
+            starts[*parent as usize + 1] += 1;
+        }
+        for place in 0..count {
+            starts[place + 1] += starts[place];
+        }
+        let mut next = starts.clone();
+        let mut callees = vec![0 as Place; count - 1];
+        for (place, parent) in self.parents.iter().enumerate().skip(1) {
+            callees[next[*parent as usize] as usize] = place as Place;
+            next[*parent as usize] += 1;
+        }
+        let mut order: Vec<Place> = Vec::with_capacity(count);
+        let mut first_callees: Vec<Place> = Vec::with_capacity(count + 1);
+        order.push(ROOT);
+        for at in 0..count {
+            let place = order[at] as usize;
+            let siblings = &mut callees[starts[place] as usize..starts[place + 1] as usize];
+            if siblings.len() > 1 {
+                siblings.sort_unstable_by_key(|place| rank(self.functions[*place as usize]));
+            }
+            first_callees.push(order.len() as Place);
+            order.extend_from_slice(siblings);
+        }
+        first_callees.push(order.len() as Place);
+        (order, first_callees)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn symbols(rows: &[(u64, u64, u64)]) -> ServiceSymbols {
+        let mut rows: Vec<StoredNode> =
+            rows.iter().map(|(id, parent, frame)| StoredNode { id: *id, parent: *parent, frame: *frame }).collect();
+        rows.sort_unstable();
+        ServiceSymbols::of_rows(&rows, FrameTable::default())
+    }
+
+    /// Scenario: a tree, a node whose caller is not stored, and two that call each other in a damaged table.
+    /// Guarantee: callers stand before callees, every node has one place under its caller's, and nothing hangs.
+    #[test]
+    fn callers_before_callees() {
+        let known = symbols(&[(9, 0, 1), (5, 9, 1), (7, 9, 2), (3, 5, 1), (100, 77, 1), (20, 21, 1), (21, 20, 1)]);
+        assert_eq!(known.node_count(), 7);
+        for node in 0..known.node_count() as Node {
+            assert!(known.nodes_at(known.place_of(node)).contains(&node));
+            assert_eq!(known.node_of(known.path_of(node)), Some(node));
+            match known.caller_of(node) {
+                Some(caller) => {
+                    assert!(caller < node);
+                    assert_eq!(known.parents()[known.place_of(node) as usize], known.place_of(caller));
+                    assert!(known.callees(known.place_of(caller)).contains(&known.place_of(node)));
+                }
+                None => assert_eq!(known.parents()[known.place_of(node) as usize], ROOT),
+            }
+        }
+        // All frames are unknown, so all nodes of a level are one place.
+        assert_eq!(known.nodes_at(1).len(), 3, "9, 100 and one of the circle");
+        assert_eq!(known.place_count(), 4);
+    }
+
+    /// Scenario: paths that ascend, that do not, and that are not stored. Guarantee: each is found as alone.
+    #[test]
+    fn paths_in_any_order() {
+        let rows: Vec<(u64, u64, u64)> = (1..200u64).map(|id| (id << 56 | id, 0, 0)).collect();
+        let known = symbols(&rows);
+        let mut paths: Vec<u64> = rows.iter().map(|row| row.0).step_by(3).collect();
+        paths.extend([0, 5, u64::MAX, rows[7].0, rows[7].0, rows[150].0, rows[3].0, rows[3].0 + 1, rows[4].0]);
+        let mut seen = 0;
+        known.nodes_of(&paths, |row, node| {
+            assert_eq!(node, known.node_of(paths[row]), "{row}");
+            seen += 1;
+        });
+        assert_eq!(seen, paths.len());
+    }
+}
