@@ -10,7 +10,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 
-import { checkClient, TooLittle } from './lib/check.mjs';
+import { checkClient, checkShare, TooLittle } from './lib/check.mjs';
 import { Hotspan } from './lib/hotspan.mjs';
 import { isListed, writeReport } from './lib/report.mjs';
 import { addressesOf, freePort, Service } from './lib/service.mjs';
@@ -45,7 +45,7 @@ for (const row of rows.filter(isWanted)) {
     if (missing && wanted === 'quick') return context.skip(`${missing} is not on this machine`);
     assert.ok(!missing, `${missing} is not on this machine`);
     results.set(row.name, { passed: false });
-    const share = await run(row).catch((error) => {
+    const { share } = await run(row).catch((error) => {
       // `make test` looks twice where there was too little, the matrix once.
       if (wanted !== 'quick' || !(error instanceof TooLittle)) throw error;
       context.diagnostic(`once more, since ${error.message}`);
@@ -56,15 +56,26 @@ for (const row of rows.filter(isWanted)) {
   });
 }
 
-// Starts the service of a row and looks at it. The share of the slow span that is the function which burned the time.
-async function run(row) {
+for (const row of rows.filter(isWanted).filter((row) => row.rollsDice)) {
+  // Scenario: the service of this language is told to profile one request in two, and no request says that it wants it.
+  // Guarantee: some of the requests have samples that name them, and others have none.
+  test(`${row.name}: head sampling by share`, async (context) => {
+    if (row.needs.some((command) => spawnSync('which', [command]).status !== 0)) return context.skip('its tools are not on this machine');
+    const ofShare = { ...row, service: `${row.service}-share`, env: { ...row.env, PROFILE_SHARE: '0.5' } };
+    const [profiled, sent] = await run(ofShare, checkShare);
+    assert.ok(profiled > 0 && profiled < sent, `${profiled} of ${sent} requests were profiled`);
+  });
+}
+
+// Starts the service of a row and looks at it: by default for the share of the slow span that is the function which burned
+// the time.
+async function run(row, check = checkClient) {
   const own = row.server && (await startOwnServer(row));
   const server = own?.server ?? hotspan;
   try {
     const env = { ...addressesOf(server), ...own?.env, ...row.env };
     const service = await Service.start({ ...row, name: row.service, env });
-    const { share } = await checkClient(row, server, service).finally(() => service.child.kill());
-    return share;
+    return await check(row, server, service).finally(() => service.child.kill());
   } finally {
     await own?.server.stop();
   }

@@ -155,9 +155,10 @@ test('a link shows the same to everyone, in their own theme', async () => {
   const theme = () => other.evaluate(() => document.documentElement.dataset.theme);
   assert.equal(await theme(), 'dark');
   await press(other, 't');
-  assert.equal(await theme(), 'light');
+  const isLight = () => document.documentElement.dataset.theme === 'light';
+  await other.waitForFunction(isLight);
   await other.reload();
-  assert.equal(await theme(), 'light');
+  await other.waitForFunction(isLight);
   await other.finish();
   await page.finish();
 });

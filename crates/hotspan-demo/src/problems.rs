@@ -94,6 +94,13 @@ impl FromStr for Problem {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Scenario(Vec<Problem>);
 
+impl Default for Scenario {
+    /// All problems.
+    fn default() -> Scenario {
+        Scenario(Problem::ALL.to_vec())
+    }
+}
+
 impl Scenario {
     /// The problems in it.
     pub fn problems(&self) -> &[Problem] {
@@ -121,7 +128,7 @@ impl FromStr for Scenario {
 
     fn from_str(text: &str) -> Result<Scenario, UnknownName> {
         match text {
-            "all" => Ok(Scenario(Problem::ALL.to_vec())),
+            "all" => Ok(Scenario::default()),
             "none" => Ok(Scenario(Vec::new())),
             names => names.split(',').map(|name| name.trim().parse()).collect::<Result<_, _>>().map(Scenario),
         }

@@ -20,8 +20,9 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-use crate::config::{DemoFlags, load};
+use crate::config::{DEMO_STORE, DemoFlags, load};
 use crate::logging;
+use crate::screen::say;
 
 /// How long the shop may take to send what it has left.
 const SHOP_GRACE: Duration = Duration::from_secs(15);
@@ -30,13 +31,14 @@ const SHOP_GRACE: Duration = Duration::from_secs(15);
 pub(crate) struct DemoArguments {
     #[command(flatten)]
     flags: DemoFlags,
-    /// Problems to begin with: all, none, or names with commas between
-    #[arg(long, value_name = "NAMES", default_value = "all")]
-    scenario: Scenario,
+    /// The problems: all, none, or names with commas between; switches the demo that runs on this store, or else is what
+    /// the one that is started begins with [default: all]
+    #[arg(long, value_name = "NAMES")]
+    scenario: Option<Scenario>,
     /// Requests per second
     #[arg(long, value_name = "N", default_value = "6", value_parser = rate)]
     rate: f64,
-    /// Fix a problem: in the demo that runs on this store, or else in the one that is started
+    /// Fix a problem, likewise
     #[arg(long, value_name = "NAME")]
     fix: Vec<Problem>,
     /// Bring a problem back, likewise
@@ -77,19 +79,25 @@ pub(crate) fn run(arguments: DemoArguments) -> anyhow::Result<()> {
     let loaded = load(&arguments.flags.into())?;
     let mut settings = loaded.config.settings;
     settings.source = settings.source.or_else(checkout);
-    let switches = arguments.fix.iter().map(|problem| (*problem, false));
-    let switches: Vec<_> = switches.chain(arguments.broken.iter().map(|problem| (*problem, true))).collect();
-    if let Some(running) = Control::of_store(&settings.store).ok().filter(|_| !switches.is_empty()) {
+    let switches = switches(arguments.scenario.as_ref(), &arguments.fix, &arguments.broken);
+    if let Ok(running) = Control::of_store(&settings.store) {
+        anyhow::ensure!(
+            !switches.is_empty(),
+            "a demo runs on the store {} already; switch its problems with --scenario, --fix or --break, or start \
+             another with --store DIR",
+            settings.store.display()
+        );
         return switch_running(&running, &switches);
     }
-    if let (false, Address::At(address)) = (switches.is_empty(), &settings.http) {
+    let changes_one = !(arguments.fix.is_empty() && arguments.broken.is_empty());
+    if let (true, Address::At(address)) = (changes_one, &settings.http) {
         anyhow::ensure!(
             !is_taken(address),
             "no demo runs on the store {}, but something listens on {address}; give the --store of the running demo",
             settings.store.display()
         );
     }
-    let scenario = switches.into_iter().fold(arguments.scenario, |scenario, (problem, present)| {
+    let scenario = switches.into_iter().fold(Scenario::default(), |scenario, (problem, present)| {
         if present { scenario.with(problem) } else { scenario.without(problem) }
     });
     logging::start(&settings.log);
@@ -98,6 +106,15 @@ pub(crate) fn run(arguments: DemoArguments) -> anyhow::Result<()> {
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(serve_with_shop(settings, scenario, arguments.rate))
+}
+
+/// What the flags ask for, later ones over earlier ones: which problems are to be present.
+fn switches(scenario: Option<&Scenario>, fix: &[Problem], broken: &[Problem]) -> Vec<(Problem, bool)> {
+    let of_scenario = scenario.into_iter().flat_map(|scenario| {
+        Problem::ALL.into_iter().map(move |problem| (problem, scenario.problems().contains(&problem)))
+    });
+    let fixed = fix.iter().map(|problem| (*problem, false));
+    of_scenario.chain(fixed).chain(broken.iter().map(|problem| (*problem, true))).collect()
 }
 
 /// Whether somebody answers there.
@@ -142,7 +159,7 @@ async fn serve_with_shop(settings: Settings, scenario: Scenario, rate: f64) -> a
         return server.await?;
     }
     let mut shop = start_shop(page, &store, &scenario, rate)?;
-    introduce(&bound, page, &scenario, rate);
+    introduce(&bound, page, &scenario, rate, &store);
     let first_slow = tokio::spawn(point_at_slow_checkout(store.clone(), page));
     let shop_ended = tokio::select! {
         () = stop_signal() => None,
@@ -150,10 +167,13 @@ async fn serve_with_shop(settings: Settings, scenario: Scenario, rate: f64) -> a
         result = &mut server => return result?,
     };
     first_slow.abort();
-    say("\nStopping; the shop sends what it has left.");
-    let bytes = stop_both(shop, shop_ended, &stop_server, &store).await;
+    say("\nStopping; the shop sends what it has left. Ctrl-C again stops at once.");
+    tokio::select! {
+        () = stop_both(shop, shop_ended, &stop_server) => {}
+        () = stop_signal() => stop_server.cancel(),
+    }
     server.await??;
-    say_goodbye(&store, bytes);
+    say(&format!("The store in {}. Remove the folder to begin anew.", size_of(&store)));
     match shop_ended {
         Some(status) if !status.success() => anyhow::bail!("the shop ended: {status}"),
         _ => Ok(()),
@@ -161,7 +181,7 @@ async fn serve_with_shop(settings: Settings, scenario: Scenario, rate: f64) -> a
 }
 
 /// The shop first, so that the server still takes what it has left.
-async fn stop_both(mut shop: Shop, ended: Option<ExitStatus>, server: &CancellationToken, store: &Path) -> u64 {
+async fn stop_both(mut shop: Shop, ended: Option<ExitStatus>, server: &CancellationToken) {
     if ended.is_none() {
         drop(shop.child.stdin.take());
         if tokio::time::timeout(SHOP_GRACE, shop.ended()).await.is_err() {
@@ -170,7 +190,6 @@ async fn stop_both(mut shop: Shop, ended: Option<ExitStatus>, server: &Cancellat
     }
     drop(shop);
     server.cancel();
-    bytes_in(store)
 }
 
 fn start_shop(server: SocketAddr, store: &Path, scenario: &Scenario, rate: f64) -> anyhow::Result<Shop> {
@@ -257,6 +276,10 @@ async fn wait_until_ready(page: SocketAddr, server: &mut tokio::task::JoinHandle
 
 fn switch_running(running: &Control, switches: &[(Problem, bool)]) -> anyhow::Result<()> {
     for (problem, present) in switches {
+        if running.status()?["problems"][problem.name()] == *present {
+            say(&format!("{problem} is {} already", if *present { "there" } else { "fixed" }));
+            continue;
+        }
         running.switch(*problem, *present)?;
         let (word, version) = if *present { ("broken again", "1.4.0") } else { ("fixed", "1.4.1") };
         say(&format!(
@@ -268,7 +291,7 @@ fn switch_running(running: &Control, switches: &[(Problem, bool)]) -> anyhow::Re
 }
 
 /// Addresses first, one a line as `serve` prints them; then what a person wants to know.
-fn introduce(bound: &[BoundListener], page: SocketAddr, scenario: &Scenario, rate: f64) {
+fn introduce(bound: &[BoundListener], page: SocketAddr, scenario: &Scenario, rate: f64, store: &Path) {
     for listener in bound {
         say(&format!("{} {}", listener.role.name(), listener.address));
     }
@@ -279,15 +302,25 @@ fn introduce(bound: &[BoundListener], page: SocketAddr, scenario: &Scenario, rat
     for problem in scenario.problems() {
         say(&format!("    {:<6} {}", problem.name(), problem.explanation()));
     }
-    say("  In another terminal: hotspan demo --fix tax (or --break tax), then compare. Ctrl-C stops both.\n");
+    let example = scenario.problems().first().copied().unwrap_or(Problem::ALL[0]);
+    let (word, opposite) = if scenario.problems().is_empty() { ("break", "fix") } else { ("fix", "break") };
+    say(&format!(
+        "\n  In another terminal: {} --{word} {example} (or --{opposite} {example}), then compare.",
+        own_command(store)
+    ));
+    say(&format!("  The store in {}. Ctrl-C stops all of it.\n", size_of(store)));
 }
 
-fn say_goodbye(store: &Path, bytes: u64) {
-    say(&format!(
-        "The store in {} holds {:.1} MB. Remove the folder to begin anew.",
-        store.display(),
-        bytes as f64 / 1e6
-    ));
+/// How this demo is addressed from another terminal in the same folder.
+fn own_command(store: &Path) -> String {
+    let program = std::env::args().next().unwrap_or_else(|| "hotspan".to_owned());
+    let is_usual = store == Path::new(DEMO_STORE);
+    if is_usual { format!("{program} demo") } else { format!("{program} demo --store {}", store.display()) }
+}
+
+/// "FOLDER holds 12.3 MB".
+fn size_of(store: &Path) -> String {
+    format!("{} holds {:.1} MB", store.display(), bytes_in(store) as f64 / 1e6)
 }
 
 fn list_problems() {
@@ -295,11 +328,6 @@ fn list_problems() {
         say(&format!("{:<6} {:<10} {}", problem.name(), problem.service(), problem.explanation()));
     }
     say("\n--scenario all, none, or names with commas between; --fix NAME and --break NAME switch the running demo.");
-}
-
-#[expect(clippy::print_stdout, reason = "this is the command's output")]
-fn say(line: &str) {
-    println!("{line}");
 }
 
 fn bytes_in(folder: &Path) -> u64 {

@@ -4,7 +4,7 @@ use clap::Args;
 use serde_json::{Map, Value, json};
 
 use crate::client::{Client, ServerArguments};
-use crate::query::say;
+use crate::screen::say;
 
 /// Ask a server why a trace, a span or a cohort is slow, or whether a change helped
 #[derive(Debug, Args)]

@@ -154,10 +154,7 @@ fn main() -> ExitCode {
             for cause in error.chain().skip(1) {
                 message.push_str(&format!(": {cause}"));
             }
-            #[expect(clippy::print_stderr, reason = "the one place where a command says why it failed")]
-            {
-                eprintln!("hotspan: {message}");
-            }
+            screen::say_beside(&message);
             ExitCode::FAILURE
         }
     }

@@ -7,6 +7,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
 
 use crate::client::{Client, ServerArguments};
+use crate::screen::say;
 
 const PATH: &str = "/api/v1/profiling/policy";
 
@@ -72,34 +73,33 @@ pub(crate) struct ClearArguments {
 }
 
 /// Runs a policy command.
-#[expect(clippy::print_stdout, reason = "this is the command's output")]
 pub(crate) fn run(command: PolicyCommand) -> anyhow::Result<()> {
     match command {
         PolicyCommand::Set(arguments) => {
             let change = arguments.change()?;
             let client = Client::new(&arguments.server);
             let answer = client.patch_json(PATH, &[("service", &arguments.service)], &change)?.json()?;
-            println!("{}: {}", arguments.service, describe(&answer["policy"], now_unix_seconds()));
+            say(&format!("{}: {}", arguments.service, describe(&answer["policy"], now_unix_seconds())));
         }
         PolicyCommand::List(arguments) => {
             let answer = Client::new(&arguments.server).get(PATH, &[])?.json()?;
             if arguments.json {
-                println!("{:#}", answer["policies"]);
+                say(&format!("{:#}", answer["policies"]));
                 return Ok(());
             }
             let Some(policies) = answer["policies"].as_object().filter(|policies| !policies.is_empty()) else {
-                println!("no policies: every service runs as it is configured");
+                say("no policies: every service runs as it is configured");
                 return Ok(());
             };
             let width = policies.keys().map(String::len).max().unwrap_or(0);
             for (service, policy) in policies {
-                println!("{service:width$}  {}", describe(policy, now_unix_seconds()));
+                say(&format!("{service:width$}  {}", describe(policy, now_unix_seconds())));
             }
         }
         PolicyCommand::Clear(arguments) => {
             let client = Client::new(&arguments.server);
             client.delete(PATH, &[("service", &arguments.service)])?;
-            println!("{}: as it is configured", arguments.service);
+            say(&format!("{}: as it is configured", arguments.service));
         }
     }
     Ok(())

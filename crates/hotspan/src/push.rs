@@ -1,7 +1,7 @@
 //! `hotspan push`: profiles that a profiler left in files, sent to a server.
 
 use std::fs::File;
-use std::io::{self, IsTerminal, Read, Write};
+use std::io::{self, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
@@ -9,6 +9,7 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::client::{Client, ServerArguments};
+use crate::screen::{say, say_beside};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Formats, told by content, plain or compressed with gzip or zstd:
@@ -163,18 +164,6 @@ fn drawn_bar(name: &str, length: u64, target: ProgressDrawTarget) -> ProgressBar
         // A test draws it.
         Err(_) => bar,
     }
-}
-
-#[expect(clippy::print_stdout, reason = "this is the command's output")]
-fn say(line: &str) {
-    // Lines of files that are done stay in order with what goes to the other stream.
-    let _ = io::stderr().flush();
-    println!("{line}");
-}
-
-#[expect(clippy::print_stderr, reason = "this is how the command complains about one of its files")]
-fn say_beside(line: &str) {
-    eprintln!("hotspan: {line}");
 }
 
 #[cfg(test)]

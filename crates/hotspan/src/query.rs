@@ -5,6 +5,7 @@ use hotspan_traceql::Program;
 use serde_json::{Value, json};
 
 use crate::client::{Client, ServerArguments};
+use crate::screen::say;
 use crate::table::{Align, Table, duration_text};
 
 /// Ask a server with TraceQL: traces as a table, series, or the code of the spans
@@ -159,10 +160,4 @@ fn text(value: &Value) -> String {
 /// A number that may be written as text, as 64-bit numbers are.
 fn number_in(value: &Value) -> i64 {
     value.as_i64().or_else(|| value.as_str()?.parse().ok()).unwrap_or(0)
-}
-
-/// Prints a command's output. A reader that has seen enough, such as `head`, is no error.
-pub(crate) fn say(text: &str) {
-    use std::io::Write as _;
-    let _ = writeln!(std::io::stdout(), "{text}");
 }

@@ -19,6 +19,7 @@ use hotspan_model::FlameTree;
 use hotspan_record::{Method, Options, Recording, Report, Target, record};
 
 use crate::client::{Client, ServerArguments};
+use crate::screen::say_beside;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  hotspan record -- ./program --its-own flags\n  \
@@ -123,14 +124,14 @@ pub(crate) fn run(arguments: &RecordArguments) -> anyhow::Result<()> {
     };
     let stop = stop_at_interrupt()?;
     let recording = record(target, &options, &stop)?;
-    say(&summary(&recording.report));
+    say_beside(&summary(&recording.report));
     for remark in &recording.report.remarks {
-        say(&format!("note: {remark}"));
+        say_beside(&format!("note: {remark}"));
     }
     if recording.report.samples + recording.report.waits > 0 {
         arguments.deliver(&recording, format, &service)?;
     } else {
-        say("no CPU time was used: nothing to show");
+        say_beside("no CPU time was used: nothing to show");
     }
     pass_on(recording.report.exit)
 }
@@ -165,12 +166,12 @@ impl RecordArguments {
             let client = Client::new(&self.server);
             let body = pprof::encode(&recording.profiles);
             client.post("/api/v1/profiles", &[("service", service)], "application/octet-stream", &body)?;
-            say(&format!("sent to {} as {service}", client.base()));
+            say_beside(&format!("sent to {} as {service}", client.base()));
         }
         if let Some(path) = &self.output {
             let bytes = write_as(recording, format, None);
             std::fs::write(path, bytes).with_context(|| format!("writing {}", path.display()))?;
-            say(&format!("written to {}", path.display()));
+            say_beside(&format!("written to {}", path.display()));
         } else if !self.push || self.format.is_some() {
             let bytes = write_as(recording, format, Some(std::io::stdout().is_terminal()));
             std::io::stdout().write_all(&bytes)?;
@@ -219,11 +220,6 @@ fn summary(report: &Report) -> String {
         text.push_str(&format!(", {} stacks cut", report.cut_stacks));
     }
     text
-}
-
-#[expect(clippy::print_stderr, reason = "standard output is for the profile")]
-fn say(line: &str) {
-    eprintln!("hotspan: {line}");
 }
 
 fn parse_length(text: &str) -> anyhow::Result<Duration> {

@@ -72,3 +72,14 @@ pub(crate) fn write_answer(body: &[u8], output: Option<&Path>, binary: bool) -> 
         written => written.context("cannot write the answer"),
     }
 }
+
+/// Says a line, or several. A reader that has seen enough, such as `head`, is no error, and a server goes on without one.
+pub(crate) fn say(text: &str) {
+    let mut stdout = io::stdout().lock();
+    let _ = writeln!(stdout, "{text}").and_then(|()| stdout.flush());
+}
+
+/// Says a line that must not be mixed into the output.
+pub(crate) fn say_beside(line: &str) {
+    let _ = writeln!(io::stderr().lock(), "hotspan: {line}");
+}

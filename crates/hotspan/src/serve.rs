@@ -7,6 +7,7 @@ use tracing::{info, warn};
 
 use crate::config::{ConfigFlags, load};
 use crate::logging;
+use crate::screen::say;
 
 #[derive(Debug, Args)]
 pub(crate) struct ServeArguments {
@@ -38,10 +39,9 @@ pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<()> {
 }
 
 /// The addresses in use, one a line, on standard output: scripts read them.
-#[expect(clippy::print_stdout, reason = "this is the command's output")]
 fn announce(bound: &[BoundListener]) {
     for listener in bound {
-        println!("{} {}", listener.role.name(), listener.address);
+        say(&format!("{} {}", listener.role.name(), listener.address));
     }
 }
 

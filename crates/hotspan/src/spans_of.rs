@@ -4,7 +4,7 @@ use clap::Args;
 use serde_json::Value;
 
 use crate::client::{Client, ServerArguments};
-use crate::query::say;
+use crate::screen::say;
 use crate::table::{Align, Table, duration_text};
 
 /// Show which operations, services and traces spend how much in a function

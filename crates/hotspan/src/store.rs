@@ -10,6 +10,7 @@ use hotspan_lake::stats::StoreStats;
 use serde_json::json;
 
 use crate::config::{StoreFlags, load};
+use crate::screen::say;
 use crate::store_table;
 
 #[derive(Debug, Subcommand)]
@@ -36,7 +37,7 @@ pub(crate) fn run(command: StoreCommand) -> anyhow::Result<()> {
         StoreCommand::Check(arguments) => {
             let folder = load(&arguments.flags.into())?.config.settings.store;
             let report = runtime.block_on(check(&folder, show_progress())).map_err(|error| explain(&folder, error))?;
-            say(&if arguments.json { check_json(&report) } else { check_text(&report) });
+            say(if arguments.json { check_json(&report) } else { check_text(&report) }.trim_end());
             if !report.damage.is_empty() {
                 anyhow::bail!("{} is damaged in {} places", folder.display(), report.damage.len());
             }
@@ -44,7 +45,7 @@ pub(crate) fn run(command: StoreCommand) -> anyhow::Result<()> {
         StoreCommand::Stats(arguments) => {
             let folder = load(&arguments.flags.into())?.config.settings.store;
             let stats = runtime.block_on(StoreStats::read(&folder)).map_err(|error| explain(&folder, error))?;
-            say(&if arguments.json { store_table::as_json(&stats) } else { store_table::as_text(&stats) });
+            say(if arguments.json { store_table::as_json(&stats) } else { store_table::as_text(&stats) }.trim_end());
         }
     }
     Ok(())
@@ -109,9 +110,4 @@ fn check_json(report: &CheckReport) -> String {
     let mut value = json!(report);
     value["sound"] = report.damage.is_empty().into();
     format!("{value:#}\n")
-}
-
-#[expect(clippy::print_stdout, reason = "this is the command's output")]
-fn say(text: &str) {
-    print!("{text}");
 }

@@ -179,6 +179,42 @@ fn the_demo_leads_to_its_problem_and_shows_the_fix() {
     assert!(!store.path().join("demo-control").exists(), "the shop ended in order");
 }
 
+/// Scenario: the reader of the demo's output goes away (`hotspan demo | head -1`); the demo is started again on the same
+/// store, is given another scenario, and is told to stop.
+/// Guarantee: it goes on without its reader, the second start says what to do instead, the problems are as named, the end is clean.
+#[test]
+fn the_demo_goes_on_without_a_reader_and_takes_another_scenario() {
+    let store = tempfile::tempdir().unwrap();
+    let mut child = demo_command(store.path())
+        .args(["--http", "127.0.0.1:0", "--otlp-grpc", "off", "--otlp-http", "off", "--tempo", "off", "--rate", "1"])
+        .args(["--scenario", "shard"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut first = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut first).unwrap();
+    assert!(first.starts_with("http "), "{first}");
+    wait_for("the shop", || shop_status(store.path()));
+
+    let again = demo_command(store.path()).output().unwrap();
+    let text = String::from_utf8_lossy(&again.stderr).into_owned();
+    assert!(!again.status.success() && text.contains("already") && text.contains("--scenario"), "{text}");
+
+    let switched = demo_command(store.path()).args(["--scenario", "tax,shard"]).output().unwrap();
+    let text = String::from_utf8_lossy(&switched.stdout).into_owned();
+    assert!(switched.status.success() && text.contains("tax is broken again"), "{text}");
+    assert!(text.contains("shard is there already") && text.contains("lock is fixed already"), "{text}");
+    let problems = shop_status(store.path()).unwrap()["problems"].clone();
+    assert_eq!(problems, serde_json::json!({ "tax": true, "regex": false, "shard": true, "lock": false }));
+
+    let pid = child.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    let complaints = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success() && !complaints.contains("panicked"), "{complaints}");
+}
+
 /// Scenario: a person asks what there is, and misspells a name.
 /// Guarantee: all problems are listed with a line each, and the wrong name is answered with the right ones.
 #[test]

@@ -8,6 +8,7 @@ import { withVersion } from './versions.mjs';
 const path = join(root, 'docs', 'clients.md');
 const languages = { go: 'Go', java: 'Java', node: 'Node.js', python: 'Python', rust: 'Rust' };
 const links = { root: "exact, the request's span", span: 'exact, the innermost labelled span' };
+const linkOf = (row) => links[row.linksTo] + (row.inherits ? '; inherited below it' : '');
 
 // How a row begins, which is how it is known.
 function rowStart(row) {
@@ -30,7 +31,7 @@ export function writeReport(rows, results) {
     const result = results.get(row.name);
     if (!result) return before.find((line) => line.startsWith(start)) ?? `${start} | | not run yet |`;
     const code = result.share === undefined ? '' : `${Math.round(result.share * 100)} %`;
-    return `${start} ${links[row.linksTo]} | ${code} | ${result.passed ? 'passed' : '**failed**'} ${today} |`;
+    return `${start} ${linkOf(row)} | ${code} | ${result.passed ? 'passed' : '**failed**'} ${today} |`;
   });
   writeFileSync(path, `# Clients
 
@@ -41,7 +42,8 @@ requests, two kinds side by side, some chosen to be profiled and some not. The t
 slow span's flame graph, and passes if that holds the function which burned the time, if every sample of the trace is linked
 as the column says, if no sample of another request is in it, and if a request that was not chosen has none.
 
-*code* is how much of the slow span's flame graph lies in that function; the rest is the runtime and the framework.
+*inherited* means that the client names the request's span only, and that Hotspan finds the span below which ran when a sample
+was taken, and says so. *code* is how much of the slow span's flame graph lies in that function; the rest is the runtime and the framework.
 
 | language | client | packages | link | code | last result |
 |---|---|---|---|---|---|

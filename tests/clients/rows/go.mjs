@@ -18,6 +18,7 @@ export default [
   {
     ...common,
     mode: 'pprof',
+    rollsDice: true,
     client: '`pprof.Do` labels, CPU profiles uploaded',
     packages: ['go.opentelemetry.io/otel/sdk'],
     linksTo: 'span',
@@ -25,8 +26,9 @@ export default [
   {
     ...common,
     mode: 'scrape',
-    // Between two scrapes there is a second in which requests are not seen: not for every `make test`.
+    // It waits for whole scrapes, four of them: not for every `make test`.
     slow: true,
+    scraped: { interval: 15, profiled: 14 },
     client: '`pprof.Do` labels, `net/http/pprof` scraped',
     packages: ['go.opentelemetry.io/otel/sdk'],
     linksTo: 'span',
@@ -34,7 +36,7 @@ export default [
     // A server of its own, which has to know where the service will be.
     server: ({ folder, service, port }) => {
       const file = join(folder, 'scrape.toml');
-      writeFileSync(file, `[[scrape]]\nservice = "${service}"\ntargets = ["127.0.0.1:${port}"]\ninterval = "5s"\njitter = "0s"\n`);
+      writeFileSync(file, `[[scrape]]\nservice = "${service}"\ntargets = ["127.0.0.1:${port}"]\ninterval = "15s"\njitter = "0s"\n`);
       return ['--config', file];
     },
     uploadsLate: true,

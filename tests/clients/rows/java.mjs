@@ -12,6 +12,7 @@ export default [
     choosesBy: 'trace',
     // This version of the extension sends span ids without trace ids.
     namesTrace: false,
+    inherits: true,
     env: uploading,
     uploadsLate: true,
   },
@@ -22,15 +23,18 @@ export default [
     packages: ['opentelemetry-javaagent', 'agent', 'otel'],
     choosesBy: 'trace',
     namesTrace: false,
+    inherits: true,
     env: uploading,
     uploadsLate: true,
   },
   {
     ...common,
     mode: 'request',
+    rollsDice: true,
     client: 'async-profiler JFR per request with its spans, uploaded',
     packages: ['opentelemetry-javaagent', 'async-profiler'],
     oneAtATime: true,
+    inherits: true,
   },
   {
     ...common,

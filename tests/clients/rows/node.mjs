@@ -6,6 +6,7 @@ export default [
   {
     ...common,
     mode: 'pyroscope',
+    rollsDice: true,
     client: '`wrapWithLabels`',
     packages: ['@pyroscope/nodejs', '@opentelemetry/sdk-trace-node'],
     linksTo: 'span',
@@ -14,11 +15,10 @@ export default [
   {
     ...common,
     mode: 'inspector',
-    // Now and then V8 calls most of the work `(anonymous)`: not for every `make test`.
-    slow: true,
     client: 'inspector `.cpuprofile` per request, uploaded',
     packages: ['@opentelemetry/sdk-trace-node'],
     linksTo: 'root',
+    inherits: true,
     alsoSends: ['wall'],
   },
 ];

@@ -10,5 +10,5 @@ export default [
     packages: ['pyroscope-io', 'pyroscope-otel', 'opentelemetry-sdk'],
     linksTo: 'root',
   },
-  { ...common, mode: 'tags', client: '`tag_wrapper`', packages: ['pyroscope-io', 'opentelemetry-sdk'], linksTo: 'span' },
+  { ...common, mode: 'tags', rollsDice: true, client: '`tag_wrapper`', packages: ['pyroscope-io', 'opentelemetry-sdk'], linksTo: 'span' },
 ];

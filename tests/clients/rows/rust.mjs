@@ -6,6 +6,7 @@ export default [
   {
     ...common,
     mode: 'hotspan',
+    rollsDice: true,
     client: 'hotspan-profiler with OpenTelemetry',
     packages: ['hotspan-profiler', 'opentelemetry_sdk'],
     choosesBy: 'trace',

@@ -21,9 +21,12 @@ pub(crate) struct StoreFlags(Given);
 #[derive(Debug)]
 pub(crate) struct DemoFlags(Given);
 
+/// Where the demo keeps its data unless told otherwise.
+pub(crate) const DEMO_STORE: &str = ".hotspan";
+
 /// A store of its own, and a quieter log than a server's: the demo is for people.
 const DEMO_DEFAULTS: &[(&str, &str)] =
-    &[("store", ".hotspan"), ("log.level", "warn,sqlx=error"), ("log.format", "text")];
+    &[("store", DEMO_STORE), ("log.level", "warn,sqlx=error"), ("log.format", "text")];
 
 impl From<DemoFlags> for Given {
     fn from(flags: DemoFlags) -> Self {

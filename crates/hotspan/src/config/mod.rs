@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clap::Subcommand;
 
-pub(crate) use flags::{ConfigFlags, DemoFlags, StoreFlags};
+use crate::screen::{say, say_beside};
+pub(crate) use flags::{ConfigFlags, DEMO_STORE, DemoFlags, StoreFlags};
 pub(crate) use sources::{Loaded, load};
 
 #[derive(Debug, Subcommand)]
@@ -42,10 +43,10 @@ pub(crate) fn run(command: ConfigCommand) -> anyhow::Result<()> {
             for warning in &loaded.warnings {
                 say_beside(warning);
             }
-            say(&if json { show::as_json(&loaded) } else { show::as_toml(&loaded) });
+            say(if json { show::as_json(&loaded) } else { show::as_toml(&loaded) }.trim_end());
         }
         ConfigCommand::Check { file } => check(&file)?,
-        ConfigCommand::Docs => say(&hotspan_server::config::markdown()),
+        ConfigCommand::Docs => say(hotspan_server::config::markdown().trim_end()),
     }
     Ok(())
 }
@@ -60,24 +61,14 @@ fn check(path: &Path) -> anyhow::Result<()> {
             1 => " and scrapes 1 service".to_owned(),
             jobs => format!(" and scrapes {jobs} services"),
         };
-        say(&format!("{}: in order; sets {count} of {keys} keys{scrape}\n", path.display()));
+        say(&format!("{}: in order; sets {count} of {keys} keys{scrape}", path.display()));
         return Ok(());
     }
     let mut report = String::new();
     for problem in &problems {
         report.push_str(&format!("{problem}\n{}", file::excerpt(&text, &problem.origin)));
     }
-    say(&report);
+    say(report.trim_end());
     let noun = if problems.len() == 1 { "problem" } else { "problems" };
     anyhow::bail!("{} has {} {noun}", path.display(), problems.len())
-}
-
-#[expect(clippy::print_stdout, reason = "this is the command's output")]
-fn say(text: &str) {
-    print!("{text}");
-}
-
-#[expect(clippy::print_stderr, reason = "a hint that must not be mixed into the output")]
-fn say_beside(text: &str) {
-    eprintln!("hotspan: {text}");
 }

@@ -8,7 +8,7 @@ use anyhow::{Context as _, bail};
 use clap::Args;
 
 use crate::client::{Client, ServerArguments};
-use crate::query::say;
+use crate::screen::say;
 
 /// Which traces to list.
 #[derive(Debug, Args)]
