@@ -11,8 +11,9 @@ const source = writeShopSource('tax/tax.go', 112, '\tjson.Unmarshal(taxTable, &r
 const server = await startServer('serve', ['--source', source.folder, '--self-tracing', 'false']);
 let code = 1;
 try {
-  await sendShop(server.origin, Date.now() - 5000);
-  const runner = spawn(process.execPath, ['--test', '--test-concurrency=1', '--test-reporter=spec', ...files.map((name) => join(import.meta.dirname, name))], { stdio: 'inherit', env: { ...process.env, HOTSPAN: server.origin } });
+  const endMs = Date.now() - 5000;
+  await sendShop(server.origin, endMs);
+  const runner = spawn(process.execPath, ['--test', '--test-concurrency=1', '--test-reporter=spec', ...files.map((name) => join(import.meta.dirname, name))], { stdio: 'inherit', env: { ...process.env, HOTSPAN: server.origin, SHOP_END: String(endMs) } });
   code = await new Promise((done) => runner.once('exit', done));
 } finally {
   await server.stop();

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { after, before, test } from 'node:test';
 import { addressHas, launch, openPage, origin, press, settle } from './browser.mjs';
-import { CULPRIT, shop } from './shop.mjs';
+import { CULPRIT, MINUTES, shop } from './shop.mjs';
 
 let browser;
 before(async () => {
@@ -12,6 +12,9 @@ before(async () => {
 after(() => browser.close());
 
 const { slowTraces, manyReads } = shop(0);
+/** When version 1.4.2 came, as a field for dates takes it. */
+const releaseMs = Number(process.env.SHOP_END) - (MINUTES / 2) * 60_000;
+const release = new Date(releaseMs - new Date(releaseMs).getTimezoneOffset() * 60_000).toISOString().slice(0, 19);
 const found = (page) => page.locator('.flame-bar [role="status"]');
 
 // Scenario: words, a regular expression and a negation typed into the search of a flame graph.
@@ -193,5 +196,26 @@ test('a long question shows progress and can be cancelled', async () => {
   await page.getByRole('button', { name: 'Read again' }).last().click();
   await page.locator('.flame-stage').waitFor();
   await settle(page);
+  await page.finish();
+});
+
+// Scenario: someone asks whether the release in the middle of the time helped, and pastes the answer into a ticket.
+// Guarantee: slower, by the function that the release slowed down, on the page and in the ticket alike; the link keeps it.
+test('before and after a change', async () => {
+  const page = await openPage(browser, `explain?target=${encodeURIComponent('{ resource.service.name = "web" && name = "POST /api/checkout" }')}`);
+  await page.getByLabel('Verdict').waitFor();
+  await page.getByRole('button', { name: 'before / after' }).click();
+  await addressHas(page, 'before=');
+  await page.getByLabel('When it changed').fill(release);
+  const table = page.getByLabel('Before and after');
+  await table.locator('tr', { hasText: CULPRIT }).waitFor();
+  const verdict = await page.getByLabel('Verdict').locator('b').innerText();
+  assert.match(verdict, /^Slower: /);
+  await page.getByRole('button', { name: 'Copy as Markdown' }).click();
+  const ticket = await page.evaluate(() => navigator.clipboard.readText());
+  assert.ok(ticket.includes(verdict) && ticket.includes(CULPRIT), ticket);
+  await page.reload();
+  await table.locator('tr', { hasText: CULPRIT }).waitFor();
+  assert.equal(await page.getByLabel('Verdict').locator('b').innerText(), verdict);
   await page.finish();
 });

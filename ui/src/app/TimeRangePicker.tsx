@@ -4,7 +4,7 @@ import { rangeLabel, RELATIVE_RANGES, shiftRange } from '../location/timeRange';
 import { refreshNow, useTimeRange } from '../location/useTimeRange';
 
 /** `datetime-local` speaks the viewer's zone without saying so. */
-function localInput(milliseconds: number): string {
+export function localInput(milliseconds: number): string {
   const date = new Date(milliseconds);
   return new Date(milliseconds - date.getTimezoneOffset() * 60_000).toISOString().slice(0, 19);
 }

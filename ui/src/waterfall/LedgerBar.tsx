@@ -8,7 +8,6 @@ const WORDS: Record<string, [label: string, colour: string]> = {
   lock: ['waiting for locks', 'var(--wait)'],
   io: ['waiting for I/O', 'color-mix(in srgb, var(--wait) 70%, var(--panel))'],
   gc: ['allocating, GC', 'color-mix(in srgb, var(--cpu) 60%, var(--panel))'],
-  wait: ['waiting', 'var(--wait)'],
   waiting: ['waiting', 'var(--wait)'],
   scheduling: ['waiting for a CPU', 'color-mix(in srgb, var(--wait) 45%, var(--panel))'],
   child: ['in child spans', 'var(--child)'],

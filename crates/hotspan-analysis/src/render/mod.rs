@@ -5,5 +5,5 @@ mod sentences;
 mod text;
 
 pub use markdown::markdown;
-pub use sentences::headline;
+pub use sentences::{headline, sentence};
 pub use text::text;

@@ -11,7 +11,7 @@ pub fn headline(explanation: &Explanation) -> String {
         return change(comparison);
     }
     match (explanation.verdict, explanation.causes.first()) {
-        (Verdict::Found, Some(cause)) => format!("{} {}.", subject(cause), effect(cause, explanation)),
+        (Verdict::Found, Some(cause)) => sentence(cause, explanation),
         (Verdict::NotEnoughData, _) => "Too little data to name a cause.".to_owned(),
         _ if explanation.is_slower => {
             format!(
@@ -21,6 +21,11 @@ pub fn headline(explanation: &Explanation) -> String {
         }
         _ => "These requests are not slower than the others, as far as can be told from chance.".to_owned(),
     }
+}
+
+/// What a cause does to a request.
+pub fn sentence(cause: &Cause, explanation: &Explanation) -> String {
+    format!("{} {}.", subject(cause), effect(cause, explanation))
 }
 
 /// `lookupTaxRate (tax.go:112)`, or the operation.

@@ -180,7 +180,7 @@ export default function ServicesView() {
                         {isService && <Spark values={service.cpu_series} label="CPU over time" colour="var(--cpu)" />} <span className="plotted">{facts.cpu_ns_per_request === null || facts.cpu_ns_per_request === undefined ? '' : formatDuration(facts.cpu_ns_per_request)}</span>
                       </td>
                     )}
-                    <td>
+                    <td className="links">
                       <a href={isService ? hrefOf(['profiles'], { service: service.service }) : hrefOf(['traces'], tracesOf(row))}>flame</a>
                       {' · '}
                       <a href={explainOf(row)}>explain</a>

@@ -61,7 +61,7 @@ export function SpanCode({ trace, traceId, span: chosen, facts, onEvidence }: Pr
       duration_ns: own.durationNs,
       parts: [
         { kind: 'cpu', ns: own.cpuNs },
-        { kind: 'wait', ns: own.waitNs },
+        { kind: 'waiting', ns: own.waitNs },
         { kind: 'child', ns: own.childNs },
         { kind: 'unexplained', ns: own.unexplainedNs },
       ],

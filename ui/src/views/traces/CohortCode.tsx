@@ -36,7 +36,7 @@ export function CohortCode({ query, baseline, range, subject, onEvidence }: Prop
   const scope = scopeText as Scope;
   const key = `${query}|${baseline ?? ''}|${range.fromMs}|${range.toMs}|${type}|${scope}`;
   const flame = useAnswer(key, (signal) => (baseline ? cohortDiff({ query, baseline, type, range, scope }, signal) : cohortFlame({ query, type, range, scope, maxNodes: 100_000 }, signal)));
-  const ledger = useAnswer(baseline ? null : `ledger|${query}|${range.fromMs}|${range.toMs}`, (signal) => cohortLedger({ query, type, range }, signal));
+  const ledger = useAnswer(baseline ? null : `ledger|${query}|${range.fromMs}|${range.toMs}|${scope}`, (signal) => cohortLedger({ query, type, range, scope }, signal));
   const onLoaded = useCallback(
     (loaded: LoadedFlame) => {
       onEvidence(loaded.exactness);

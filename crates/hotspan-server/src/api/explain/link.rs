@@ -1,6 +1,7 @@
 //! Permalinks into the page: the explanation itself, and where to see a cause.
 
 use hotspan_analysis::Cause;
+use hotspan_analysis::gather::BeforeAfter;
 use http::{HeaderMap, header};
 
 use super::request::ExplainQuestion;
@@ -13,6 +14,7 @@ pub(super) struct Links {
     baseline: Option<String>,
     range: (i64, i64),
     has_range: bool,
+    change: Option<BeforeAfter>,
     profile_type: Option<String>,
 }
 
@@ -24,13 +26,14 @@ impl Links {
         // A name with other characters is no host, and must not reach a ticket.
         let is_host = |host: &&str| host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".:-[]_".contains(&byte));
         let scheme = header("x-forwarded-proto").filter(|scheme| *scheme == "https").unwrap_or("http");
-        let times = question.times.map(|times| times.after);
+        let both = question.times.map(|times| (times.before.0.min(times.after.0), times.before.1.max(times.after.1)));
         Self {
             base: host.filter(is_host).map_or_else(String::new, |host| format!("{scheme}://{host}")),
             target: question.query.target.clone(),
             baseline: question.query.baseline.clone(),
-            range: times.unwrap_or(question.query.default_range),
-            has_range: times.is_some() || question.query.range.is_some() || question.query.target.starts_with('{'),
+            range: both.unwrap_or(question.query.default_range),
+            has_range: both.is_some() || question.query.range.is_some() || question.query.target.starts_with('{'),
+            change: question.times,
             profile_type: question.profile_type.clone(),
         }
     }
@@ -41,6 +44,10 @@ impl Links {
         parameters.push(("target", self.target.clone()));
         parameters.extend(self.baseline.iter().map(|baseline| ("baseline", baseline.clone())));
         parameters.extend(self.profile_type.iter().map(|name| ("type", name.clone())));
+        if let Some(BeforeAfter { before, after }) = self.change {
+            let times = |(from, until)| format!("{}..{}", milliseconds(from), milliseconds(until));
+            parameters.extend([("before", times(before)), ("after", times(after))]);
+        }
         self.page("explain", &parameters)
     }
 
@@ -66,8 +73,7 @@ impl Links {
         if !self.has_range {
             return Vec::new();
         }
-        let milliseconds = |nanos: i64| nanos.div_euclid(1_000_000).to_string();
-        vec![("from", milliseconds(self.range.0)), ("to", milliseconds(self.range.1))]
+        vec![("from", milliseconds(self.range.0).to_string()), ("to", milliseconds(self.range.1).to_string())]
     }
 
     /// The page keeps its state in the fragment, its parameters sorted.
@@ -78,6 +84,10 @@ impl Links {
         let mark = if query.is_empty() { "" } else { "?" };
         format!("{}/#/{path}{mark}{}", self.base, query.join("&"))
     }
+}
+
+fn milliseconds(nanos: i64) -> i64 {
+    nanos.div_euclid(1_000_000)
 }
 
 /// Escapes a value for the query of a link.

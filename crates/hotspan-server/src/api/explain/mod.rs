@@ -70,6 +70,10 @@ fn answer_json(analysis: &Analysis, question: &ExplainQuestion, links: &Links) -
     answer["target"] = json!(question.query.target);
     answer["baseline"] = json!(question.query.baseline);
     answer["headline"] = json!(render::headline(explanation));
+    for (at, cause) in explanation.causes.iter().enumerate() {
+        answer["causes"][at]["sentence"] = json!(render::sentence(cause, explanation));
+    }
+    answer["markdown"] = json!(render::markdown(explanation, &question.query.target, &links.explanation()));
     answer["link"] = json!(links.explanation());
     answer["exactness"] = exactness(analysis);
     answer

@@ -1,0 +1,72 @@
+// One cause: a sentence, slow against fast, the way through the code, what usually helps, and where to look.
+import type { Cause } from '../../api/explain';
+import { formatCount, formatShare } from '../../format/units';
+import { hrefOf } from '../../location/urlState';
+import { detailsOf, ms, operationOf, placeOf } from './wording';
+
+export function CauseCard({ cause, rank, target, isTrace }: { cause: Cause; rank: number; target: string; isTrace: boolean }) {
+  const flameParams = cause.function ? { fn: cause.function, find: cause.function } : {};
+  const place = placeOf(cause);
+  return (
+    <section className="panel cause" aria-label={`Cause ${rank}`}>
+      <span className="rank">{rank}</span>
+      <div>
+        <div className="says">{cause.sentence}</div>
+        <Against cause={cause} />
+        {cause.function && (
+          <div className="stackpath" aria-label="Path">
+            <div className="span">{operationOf(cause)}</div>
+            {[cause.function, ...(cause.via ?? [])].map((name, depth) => (
+              <div key={depth} style={{ marginLeft: 12 * (depth + 1) }}>
+                {name} {depth === 0 && place && <span className="muted" title={cause.file ?? undefined}>{place}</span>}
+              </div>
+            ))}
+          </div>
+        )}
+        {detailsOf(cause).map((detail) => (
+          <p key={detail}>{detail}</p>
+        ))}
+        {cause.helps && (
+          <p>
+            <span className="muted">What usually helps:</span> {cause.helps}
+          </p>
+        )}
+        <div className="row muted">
+          <span>
+            {cause.kind}
+            {cause.pattern && cause.pattern !== cause.kind ? ` · ${cause.pattern}` : ''} · {formatCount(cause.spans)} requests · {formatCount(cause.samples)} samples
+          </span>
+          <span className="grow" />
+          {cause.traces.map((trace) => (
+            <a key={trace} className="mono" title={`A typical trace: ${trace}`} href={hrefOf(['trace', trace], flameParams)}>
+              {trace.slice(0, 8)}
+            </a>
+          ))}
+          {!isTrace && <a href={hrefOf(['traces'], { q: target, ...flameParams })}>flame graph</a>}
+        </div>
+      </div>
+    </section>
+  );
+}
+
+function Against({ cause: { slow_ms, fast_ms, delta_ms, interval_ms, share } }: { cause: Cause }) {
+  const most = Math.max(slow_ms, fast_ms, 1e-9);
+  const bar = (label: string, value: number, colour: string) => (
+    <>
+      <span>{label}</span>
+      <i style={{ width: `${(Math.max(0, value) / most) * 100}%`, background: colour }} />
+      <span className="number">{ms(value)}</span>
+    </>
+  );
+  return (
+    <div className="against">
+      {bar('slow', slow_ms, 'var(--more)')}
+      {bar('fast', fast_ms, 'var(--less)')}
+      <span />
+      <span className="muted">
+        {ms(delta_ms)} more, {ms(interval_ms[0])} to {ms(interval_ms[1])} with 95 % confidence
+      </span>
+      <span className="number">{formatShare(share)}</span>
+    </div>
+  );
+}

@@ -1,0 +1,35 @@
+// Short texts about a cause. Whole sentences come from the server, so that page, terminal and ticket never disagree.
+import type { Cause, Explanation } from '../../api/explain';
+import { formatCount, formatDuration, formatShare } from '../../format/units';
+
+export const ms = (value: number) => formatDuration(value * 1e6);
+
+/** `tax.go:112` */
+export function placeOf({ file, line }: Cause): string {
+  return file ? `${file.split('/').pop()}${line ? `:${line}` : ''}` : '';
+}
+
+/** `tax POST /v1/tax` */
+export function operationOf({ service, operation }: { service: string; operation: string }): string {
+  return `${service} ${operation}`.trim();
+}
+
+/** `40.0 calls instead of 2.0`, and which requests have it. */
+export function detailsOf({ calls, where }: Cause): string[] {
+  const details: string[] = [];
+  if (calls && Math.abs(calls.slow - calls.fast) >= 0.5) {
+    details.push(`${calls.slow.toFixed(1)} calls a request instead of ${calls.fast.toFixed(1)}: ${ms(calls.more_calls_ms)} by more calls, ${ms(calls.slower_calls_ms)} by slower ones.`);
+  }
+  for (const { attribute, value, slow, fast } of where ?? []) {
+    details.push(value === undefined ? `${attribute} is ${slow.toFixed(1)} on average instead of ${fast.toFixed(1)}.` : `${attribute} = ${value} in ${formatShare(slow)} of slow and ${formatShare(fast)} of fast requests.`);
+  }
+  return details;
+}
+
+/** Who is compared with whom. */
+export function sidesOf({ slow, fast, comparison }: Explanation, baseline: string): string {
+  const spans = (count: number) => `${formatCount(count)} request${count === 1 ? '' : 's'}`;
+  if (comparison) return `${spans(comparison.before.spans)} before the change, ${spans(comparison.after.spans)} after it.`;
+  const against = baseline ? 'that the baseline selects' : 'of the same operation around its median';
+  return `${spans(slow.spans)} at ${ms(slow.mean_ms)} against ${formatCount(fast.spans)} at ${ms(fast.mean_ms)} on average, ${against}.`;
+}
