@@ -4,7 +4,16 @@ import { formatCount, formatShare } from '../../format/units';
 import { hrefOf } from '../../location/urlState';
 import { detailsOf, ms, operationOf, placeOf } from './wording';
 
-export function CauseCard({ cause, rank, target, isTrace }: { cause: Cause; rank: number; target: string; isTrace: boolean }) {
+interface Props {
+  cause: Cause;
+  rank: number;
+  target: string;
+  isTrace: boolean;
+  /** Requests after a change against those before it. */
+  isChange: boolean;
+}
+
+export function CauseCard({ cause, rank, target, isTrace, isChange }: Props) {
   const flameParams = cause.function ? { fn: cause.function, find: cause.function } : {};
   const place = placeOf(cause);
   return (
@@ -12,7 +21,7 @@ export function CauseCard({ cause, rank, target, isTrace }: { cause: Cause; rank
       <span className="rank">{rank}</span>
       <div>
         <div className="says">{cause.sentence}</div>
-        <Against cause={cause} />
+        <Against cause={cause} sides={isChange ? ['after', 'before'] : ['slow', 'fast']} />
         {cause.function && (
           <div className="stackpath" aria-label="Path">
             <div className="span">{operationOf(cause)}</div>
@@ -23,7 +32,7 @@ export function CauseCard({ cause, rank, target, isTrace }: { cause: Cause; rank
             ))}
           </div>
         )}
-        {detailsOf(cause).map((detail) => (
+        {detailsOf(cause, isChange).map((detail) => (
           <p key={detail}>{detail}</p>
         ))}
         {cause.helps && (
@@ -49,7 +58,7 @@ export function CauseCard({ cause, rank, target, isTrace }: { cause: Cause; rank
   );
 }
 
-function Against({ cause: { slow_ms, fast_ms, delta_ms, interval_ms, share } }: { cause: Cause }) {
+function Against({ cause: { slow_ms, fast_ms, delta_ms, interval_ms, share }, sides }: { cause: Cause; sides: readonly [string, string] }) {
   const most = Math.max(slow_ms, fast_ms, 1e-9);
   const bar = (label: string, value: number, colour: string) => (
     <>
@@ -60,8 +69,8 @@ function Against({ cause: { slow_ms, fast_ms, delta_ms, interval_ms, share } }: 
   );
   return (
     <div className="against">
-      {bar('slow', slow_ms, 'var(--more)')}
-      {bar('fast', fast_ms, 'var(--less)')}
+      {bar(sides[0], slow_ms, 'var(--more)')}
+      {bar(sides[1], fast_ms, 'var(--less)')}
       <span />
       <span className="muted">
         {ms(delta_ms)} more, {ms(interval_ms[0])} to {ms(interval_ms[1])} with 95 % confidence

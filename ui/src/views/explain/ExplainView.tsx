@@ -112,7 +112,7 @@ function Story({ explanation, target, baseline }: { explanation: Explanation; ta
         </section>
       )}
       {causes.map((cause, index) => (
-        <CauseCard key={index} cause={cause} rank={index + 1} target={target} isTrace={isTraceId(target)} />
+        <CauseCard key={index} cause={cause} rank={index + 1} target={target} isTrace={isTraceId(target)} isChange={comparison !== undefined} />
       ))}
       {critical_path.length > 0 && <CriticalPath steps={critical_path} isChange={comparison !== undefined} />}
       <section className="panel cause" aria-label="Not explained">

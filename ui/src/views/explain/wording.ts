@@ -15,13 +15,14 @@ export function operationOf({ service, operation }: { service: string; operation
 }
 
 /** `40.0 calls instead of 2.0`, and which requests have it. */
-export function detailsOf({ calls, where }: Cause): string[] {
+export function detailsOf({ calls, where }: Cause, isChange = false): string[] {
+  const [these, those] = isChange ? ['requests after it', 'those before'] : ['slow', 'fast requests'];
   const details: string[] = [];
   if (calls && Math.abs(calls.slow - calls.fast) >= 0.5) {
     details.push(`${calls.slow.toFixed(1)} calls a request instead of ${calls.fast.toFixed(1)}: ${ms(calls.more_calls_ms)} by more calls, ${ms(calls.slower_calls_ms)} by slower ones.`);
   }
   for (const { attribute, value, slow, fast } of where ?? []) {
-    details.push(value === undefined ? `${attribute} is ${slow.toFixed(1)} on average instead of ${fast.toFixed(1)}.` : `${attribute} = ${value} in ${formatShare(slow)} of slow and ${formatShare(fast)} of fast requests.`);
+    details.push(value === undefined ? `${attribute} is ${slow.toFixed(1)} on average instead of ${fast.toFixed(1)}.` : `${attribute} = ${value} in ${formatShare(slow)} of ${these} and ${formatShare(fast)} of ${those}.`);
   }
   return details;
 }
