@@ -5,10 +5,10 @@ STORE ?= .hotspan
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 
-.PHONY: help run build test test-rust test-ui test-clients test-clients-quick check bench fuzz clean ui test-page chromium screenshots
+.PHONY: help run build test test-rust test-ui test-clients test-clients-quick check bench bench-profiler stress fuzz clean ui test-page chromium screenshots
 
 help: ## List the commands
-	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: build ## Build Hotspan, start it with the demo shop and print its address
 	@$${CARGO_TARGET_DIR:-target}/quick/hotspan demo --store $(STORE)
@@ -56,6 +56,15 @@ check: ui ## Format, lint and type-check everything, warnings denied
 
 bench: build ## Run the benchmarks; figures are kept in benches/README.md
 	$(CARGO) run --profile quick -p hotspan-bench -- --server target/quick/hotspan
+
+bench-profiler: ## Measure what the Rust profiler costs, beside pprof and pyroscope; needs valgrind
+	$(CARGO) build --release -p hotspan-profiler --features opentelemetry,tracing --example span_cost
+	crates/hotspan-profiler/benches/span_cost.sh
+	crates/hotspan-profiler/overhead/run
+
+STRESS_SECONDS ?= 600
+stress: ## Run the Rust profiler through a storm of signals, forks, panics and loaded libraries, for STRESS_SECONDS
+	STRESS_SECONDS=$(STRESS_SECONDS) $(CARGO) test -p hotspan-profiler --test hostile a_signal_storm -- --nocapture
 
 fuzz: ## Fuzz every decoder for a bounded time
 	fuzz/run

@@ -42,17 +42,24 @@ fn send_foreign_signal() {
     unsafe { libc::raise(libc::SIGPROF) };
 }
 
+/// How long the storm lasts; `make stress` makes it long.
+fn storm_length() -> Duration {
+    let seconds = std::env::var("STRESS_SECONDS").ok().and_then(|text| text.parse().ok());
+    Duration::from_secs(seconds.unwrap_or(4))
+}
+
 /// Scenario: signals at a thousand a second on threads that load libraries, panic, fork, allocate, spawn and die.
 /// Guarantee: no crash, no deadlock, everything makes progress, samples arrive, foreign signals reach their handler.
 #[test]
 fn a_signal_storm_is_survived() {
     let _turn = one_at_a_time();
     install_foreign_handler();
-    let _watchdog = watchdog(60);
+    let length = storm_length();
+    let _watchdog = watchdog(60 + length.as_secs());
     std::panic::set_hook(Box::new(|_| {}));
     let recording = Recording::start(|builder| builder.cpu_hertz(1000).wall_hertz(1000).memory(64 << 10).locks(true));
     let foreign_before = FOREIGN.load(Ordering::Relaxed);
-    let until = Instant::now() + Duration::from_secs(4);
+    let until = Instant::now() + length;
     let progress: [AtomicU64; 6] = Default::default();
     let step = |index: usize| progress[index].fetch_add(1, Ordering::Relaxed);
     let inside = || Ctx::for_request([7; 16], [7; 8]).attach();
@@ -108,6 +115,7 @@ fn a_signal_storm_is_survived() {
     recording.profiler.flush();
     let status = recording.profiler.status();
     let seen = recording.finish();
+    eprintln!("{length:?}: {progress:?} steps, {status:?}");
     for (index, steps) in progress.iter().enumerate() {
         assert!(steps.load(Ordering::Relaxed) > 10, "activity {index} stood still");
     }

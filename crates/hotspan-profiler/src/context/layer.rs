@@ -63,17 +63,16 @@ impl SpanLayer {
     }
 
     #[cold]
-    fn enter_unknown<S: Subscriber + for<'a> LookupSpan<'a>>(&self, id: &Id, context: &Context<'_, S>) {
-        if let Some(record) = record_of(id, context) {
-            entered::know(self.span(id), &record);
-            entered::enter_span(&record, self.span(id));
+    #[inline(never)]
+    #[expect(clippy::needless_pass_by_value, reason = "a reference would have to be made where this is not called")]
+    fn enter_slowly<S: Subscriber + for<'a> LookupSpan<'a>>(&self, id: &Id, context: Context<'_, S>) {
+        let span = self.span(id);
+        if entered::enter_known_slowly(span) {
+            return;
         }
-    }
-
-    #[cold]
-    fn exit_out_of_order<S: Subscriber + for<'a> LookupSpan<'a>>(id: &Id, context: &Context<'_, S>) {
-        if let Some(record) = record_of(id, context) {
-            entered::exit(Arc::as_ptr(&record));
+        if let Some(record) = record_of(id, &context) {
+            entered::know(span, &record);
+            entered::enter_known_slowly(span);
         }
     }
 }
@@ -206,14 +205,14 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for SpanLayer {
     #[inline]
     fn on_enter(&self, id: &Id, context: Context<'_, S>) {
         if !entered::enter_known(self.span(id)) {
-            self.enter_unknown(id, &context);
+            self.enter_slowly(id, context);
         }
     }
 
     #[inline]
-    fn on_exit(&self, id: &Id, context: Context<'_, S>) {
+    fn on_exit(&self, id: &Id, _context: Context<'_, S>) {
         if !entered::exit_innermost(self.span(id)) {
-            Self::exit_out_of_order(id, &context);
+            entered::exit_out_of_order(self.span(id));
         }
     }
 
@@ -222,6 +221,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for SpanLayer {
         // Taken out, so that the record ends with the span and not with the registry's reuse of its memory.
         let Some(published) = span.extensions_mut().remove::<Published>() else { return };
         published.record.close();
+        entered::forget(self.span(&id), &published.record);
         if let Some(request) = &published.request {
             let key = published.record.key();
             let outcome = RequestOutcome {

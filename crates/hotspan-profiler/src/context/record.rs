@@ -5,7 +5,7 @@ use super::thread_slot;
 use crate::sampler::clock::ticks;
 use std::mem::offset_of;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU64, Ordering};
 
 /// The identity of a span, as samples carry it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -40,7 +40,14 @@ pub(super) struct OtepHead {
     attributes: [u8; ATTRIBUTE_BYTES],
 }
 
-/// A span that can be published. Immutable but for the time counters.
+/// The span is over, though somebody may still hold its record.
+const CLOSED: u8 = 1;
+/// Time inside the span is measured: decided when it begins, so that enter and exit need not ask anybody else.
+const TIMED: u8 = 2;
+/// That time has been told.
+const TOLD: u8 = 4;
+
+/// A span that can be published. Immutable but for its state and the time counters.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct SpanRecord {
@@ -51,8 +58,7 @@ pub(crate) struct SpanRecord {
     /// Ticks at the first enter; zero before.
     first_enter: AtomicU64,
     last_exit: AtomicU64,
-    /// The span is over, though somebody may still hold its record.
-    closed: AtomicBool,
+    state: AtomicU8,
     head: OtepHead,
 }
 
@@ -63,7 +69,7 @@ impl SpanRecord {
             inside_ticks: AtomicI64::new(0),
             first_enter: AtomicU64::new(0),
             last_exit: AtomicU64::new(0),
-            closed: AtomicBool::new(false),
+            state: AtomicU8::new(if span_times_are_measured() { TIMED } else { 0 }),
             head: OtepHead {
                 trace_id: key.trace_id,
                 span_id: key.span_id,
@@ -85,21 +91,39 @@ impl SpanRecord {
     }
 
     /// Whether the span goes on.
-    #[inline(always)]
+    #[cfg_attr(not(any(feature = "tracing", test)), allow(dead_code))]
     pub(super) fn is_open(&self) -> bool {
-        !self.closed.load(Ordering::Relaxed)
+        self.state.load(Ordering::Relaxed) & CLOSED == 0
+    }
+
+    /// Whether the time inside is measured.
+    #[inline(always)]
+    pub(super) fn is_timed(&self) -> bool {
+        self.state.load(Ordering::Relaxed) & TIMED != 0
+    }
+
+    /// Whether to enter it takes no more than to publish it: it goes on, and its time is not measured.
+    #[cfg_attr(not(any(feature = "tracing", test)), allow(dead_code))]
+    #[inline(always)]
+    pub(super) fn is_plain(&self) -> bool {
+        self.state.load(Ordering::Relaxed) == 0
     }
 
     /// The span is over: its id may be given to another one from here on.
     #[cfg_attr(not(any(feature = "tracing", test)), allow(dead_code))]
     pub(super) fn close(&self) {
-        self.closed.store(true, Ordering::Relaxed);
+        let before = self.state.fetch_or(CLOSED, Ordering::Relaxed);
+        // Less than zero while somebody is inside: then the time is told with the record's end.
+        if before & (TIMED | TOLD) == TIMED && self.inside_ticks.load(Ordering::Relaxed) >= 0 {
+            self.state.fetch_or(TOLD, Ordering::Relaxed);
+            self.tell_time();
+        }
     }
 
-    /// Counts the time from here as spent inside.
+    /// Counts the time from here as spent inside, if it is measured.
     #[inline]
     pub(super) fn note_enter(&self) {
-        if span_times_are_measured() {
+        if self.is_timed() {
             let now = ticks();
             self.inside_ticks.fetch_sub(now as i64, Ordering::Relaxed);
             if self.first_enter.load(Ordering::Relaxed) == 0 {
@@ -111,10 +135,26 @@ impl SpanRecord {
     /// Ends what `note_enter` began.
     #[inline]
     pub(super) fn note_exit(&self) {
-        if span_times_are_measured() && self.first_enter.load(Ordering::Relaxed) != 0 {
+        if self.is_timed() && self.first_enter.load(Ordering::Relaxed) != 0 {
             let now = ticks();
             self.inside_ticks.fetch_add(now as i64, Ordering::Relaxed);
             self.last_exit.store(now, Ordering::Relaxed);
+        }
+    }
+
+    fn tell_time(&self) {
+        let (first_enter, last_exit) =
+            (self.first_enter.load(Ordering::Relaxed), self.last_exit.load(Ordering::Relaxed));
+        if first_enter != 0 && last_exit > first_enter {
+            let lifetime_ticks = last_exit - first_enter;
+            // An exit that was never seen (a context detached out of order) leaves nonsense; the bounds remain.
+            let inside = u64::try_from(self.inside_ticks.load(Ordering::Relaxed)).unwrap_or(0).min(lifetime_ticks);
+            keep_span_time(SpanTime {
+                key: self.key(),
+                inside_ticks: inside,
+                lifetime_ticks,
+                last_exit_ticks: last_exit,
+            });
         }
     }
 
@@ -140,24 +180,16 @@ impl SpanRecord {
         unsafe { Arc::from_raw(SpanRecord::from_head(head)) }
     }
 
-    fn from_head(head: *const OtepHead) -> *const SpanRecord {
+    #[inline(always)]
+    pub(super) fn from_head(head: *const OtepHead) -> *const SpanRecord {
         head.wrapping_byte_sub(offset_of!(SpanRecord, head)).cast()
     }
 }
 
 impl Drop for SpanRecord {
     fn drop(&mut self) {
-        let (first_enter, last_exit) = (*self.first_enter.get_mut(), *self.last_exit.get_mut());
-        if first_enter != 0 && last_exit > first_enter {
-            let lifetime_ticks = last_exit - first_enter;
-            // An exit that was never seen (a context detached out of order) leaves nonsense; the bounds remain.
-            let inside = u64::try_from(*self.inside_ticks.get_mut()).unwrap_or(0).min(lifetime_ticks);
-            keep_span_time(SpanTime {
-                key: self.key(),
-                inside_ticks: inside,
-                lifetime_ticks,
-                last_exit_ticks: last_exit,
-            });
+        if *self.state.get_mut() & (TIMED | TOLD) == TIMED {
+            self.tell_time();
         }
     }
 }

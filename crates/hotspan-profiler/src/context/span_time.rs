@@ -23,7 +23,7 @@ static MEASURED: AtomicBool = AtomicBool::new(false);
 static WAITING: Mutex<Vec<SpanTime>> = Mutex::new(Vec::new());
 static DROPPED: AtomicU64 = AtomicU64::new(0);
 
-/// Turns the measurement on or off.
+/// Turns the measurement on or off, for spans that begin from here on.
 pub(crate) fn measure_span_times(on: bool) {
     MEASURED.store(on, Ordering::Relaxed);
 }
@@ -34,6 +34,9 @@ pub(super) fn span_times_are_measured() -> bool {
 }
 
 pub(super) fn keep_span_time(time: SpanTime) {
+    if !span_times_are_measured() {
+        return; // turned off since the span began: nobody collects
+    }
     let mut waiting = WAITING.lock().unwrap_or_else(PoisonError::into_inner);
     if waiting.len() < MAX_WAITING {
         waiting.push(time);
