@@ -187,15 +187,17 @@ fn samples_know_their_thread_and_time() {
     let _turn = one_at_a_time();
     let began = support::clock(libc::CLOCK_REALTIME);
     let recording = Recording::start(|builder| builder.cpu_hertz(100));
-    let worker = std::thread::Builder::new().name("named-thread".into()).spawn(|| {
+    let (done, burned) = std::sync::mpsc::channel();
+    let worker = std::thread::Builder::new().name("named-thread".into()).spawn(move || {
         burn(400);
+        done.send(()).unwrap();
         // SAFETY: gettid has no preconditions.
         let tid = unsafe { libc::syscall(libc::SYS_gettid) };
         // Alive while the batch ends, so that its name can be read.
         (tid, std::thread::park())
     });
     let worker = worker.unwrap();
-    std::thread::sleep(std::time::Duration::from_millis(700));
+    burned.recv().unwrap();
     recording.profiler.flush();
     worker.thread().unpark();
     let (tid, ()) = worker.join().unwrap();

@@ -306,8 +306,10 @@ fn libraries_loaded_later_are_unwound() {
         assert!(!handle.is_null());
         let symbol = libc::dlsym(handle, c"late_function".as_ptr());
         assert!(!symbol.is_null());
-        // The monitor looks for new libraries every second.
+        // The monitor looks for new libraries every second; it has been at work since when it answers, even if it came late.
         std::thread::sleep(Duration::from_millis(1_200));
+        recording.profiler.flush();
+        recording.profiler.flush();
         let function = std::mem::transmute::<*mut libc::c_void, extern "C" fn(extern "C" fn()) -> libc::c_int>(symbol);
         caller_of_library(function);
     }

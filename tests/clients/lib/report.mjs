@@ -33,6 +33,7 @@ export function writeReport(rows, results) {
     const code = result.share === undefined ? '' : `${Math.round(result.share * 100)} %`;
     return `${start} ${linkOf(row)} | ${code} | ${result.passed ? 'passed' : '**failed**'} ${today} |`;
   });
+  const quick = rows.filter((row) => !row.slow).map((row) => row.name);
   writeFileSync(path, `# Clients
 
 <!-- Written by \`make test-clients\`: do not edit. -->
@@ -40,7 +41,9 @@ export function writeReport(rows, results) {
 Each row is the real service in [examples/](../examples/README.md) with the official, unmodified packages. It gets real
 requests, two kinds side by side, some chosen to be profiled and some not. The test then asks Hotspan's public API for the
 slow span's flame graph, and passes if that holds the function which burned the time, if every sample of the trace is linked
-as the column says, if no sample of another request is in it, and if a request that was not chosen has none.
+as the column says, if no sample of another request is in it, and if a request that was not chosen has none. One row of each
+language is also run with requests that nobody chose, of which the service itself profiles a share. \`make test\` runs what
+takes minutes (${quick.join(', ')}), \`make test-clients\` all.
 
 *inherited* means that the client names the request's span only, and that Hotspan finds the span below which ran when a sample
 was taken, and says so. *code* is how much of the slow span's flame graph lies in that function; the rest is the runtime and the framework.
