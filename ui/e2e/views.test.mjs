@@ -120,7 +120,8 @@ test('a waterfall folds what repeats and finds what is asked', async () => {
 });
 
 // Scenario: version 1.4.1 against 1.4.2 of tax, merged and side by side; then the fast half against the slowest.
-// Guarantee: the culprit is told as more, with a sign and not by colour alone, and the table sums to the whole change.
+// Guarantee: the culprit is told as more, with a sign and not by colour alone, and the table sums to the whole change;
+// on request it leaves out what may be chance.
 test('comparing tells what changed', async () => {
   const page = await openPage(browser, 'compare?service=tax');
   await page.getByRole('button', { name: '1.4.1 / 1.4.2' }).click();
@@ -133,6 +134,12 @@ test('comparing tells what changed', async () => {
   const sum = await page.locator('.fn-sum').innerText();
   const [all, listed] = [...sum.matchAll(/[+−][\d.]+ m?s/g)].map((match) => match[0]);
   assert.equal(all, listed, sum);
+  assert.match(await row.innerText(), /decode\.go:379/, 'with its file and line');
+  const unchanged = page.locator('.fn-row.diff', { hasText: 'sumLines' });
+  await unchanged.waitFor();
+  await page.getByLabel('only changes beyond sampling noise').check();
+  await unchanged.waitFor({ state: 'detached' });
+  await row.waitFor();
   await press(page, '2');
   await page.getByRole('button', { name: 'Side by side' }).click();
   await page.waitForFunction(() => document.querySelectorAll('.flame-canvas').length === 2);

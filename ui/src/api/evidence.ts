@@ -24,7 +24,5 @@ export interface Exactness {
   segments_read?: number;
   /** Share of the spans' time that samples or child spans explain, 0..1. */
   coverage?: number;
-  /** Nanoseconds (or bytes) one sample stands for. */
-  interval?: number;
   notes?: string[];
 }

@@ -1,6 +1,6 @@
 // Pyroscope's querier and Hotspan's own profile endpoints. Flame graphs come back as bytes: the flame worker decodes them.
 import type { ResolvedRange } from '../location/timeRange';
-import { address, getBytes, getJson, postBytes, postJson } from './request';
+import { address, getBytes, getJson, postJson } from './request';
 
 const querier = (method: string) => address(`/querier.v1.QuerierService/${method}`);
 
@@ -80,14 +80,6 @@ export interface StackSelection {
   range: ResolvedRange;
 }
 
-const stackRequest = ({ typeId, selector, range }: StackSelection, maxNodes: number) => ({
-  profileTypeID: typeId,
-  labelSelector: selector,
-  start: Math.floor(range.fromMs),
-  end: Math.ceil(range.toMs),
-  maxNodes,
-});
-
 const selectionAddress = ({ typeId, selector, range }: StackSelection, more: Record<string, string | number>): string =>
   address('/api/v1/profile', { labels: selector, type: typeId, from: Math.floor(range.fromMs), until: Math.ceil(range.toMs), ...more });
 
@@ -100,7 +92,12 @@ export function selectionPprofAddress(selection: StackSelection): string {
 }
 
 export function selectDiff(left: StackSelection, right: StackSelection, maxNodes: number, signal: AbortSignal): Promise<ArrayBuffer> {
-  return postBytes(querier('Diff'), { left: stackRequest(left, maxNodes), right: stackRequest(right, maxNodes) }, signal);
+  const side = (name: string, { typeId, selector, range }: StackSelection) => ({
+    [name]: `${typeId}${selector}`,
+    [`${name}_from`]: Math.floor(range.fromMs),
+    [`${name}_until`]: Math.ceil(range.toMs),
+  });
+  return getBytes(address('/api/v1/diff', { ...side('baseline', left), ...side('comparison', right), per: 'none', format: 'json', limit: 0, max_nodes: maxNodes }), signal);
 }
 
 export type Scope = 'span' | 'subtree' | 'trace' | 'process';

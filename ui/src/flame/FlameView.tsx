@@ -232,7 +232,7 @@ export function FlameView({ bytes, unit, title, prefix = '', diffMode: wantedMod
     );
   }
   const tip = (of: FlameTree) => (node: number) => (
-    <FrameTip tree={of} node={node} viewTotal={shownWindow ? shownWindow.to - shownWindow.from : 0} interval={loaded.exactness?.interval ?? 0} weights={weights} mode={diffMode} sizes={sizes} />
+    <FrameTip tree={of} node={node} viewTotal={shownWindow ? shownWindow.to - shownWindow.from : 0} perSample={loaded.perSample} weights={weights} mode={diffMode} sizes={sizes} />
   );
   const zoomNode = state.zoom ? findByPath(tree, parseInt(state.zoom, 16)) : -1;
   const functions = (
@@ -240,7 +240,7 @@ export function FlameView({ bytes, unit, title, prefix = '', diffMode: wantedMod
       tree={tree}
       weights={weights}
       search={search}
-      interval={loaded.exactness?.interval ?? 0}
+      perSample={loaded.perSample}
       mode={diffMode}
       sizes={sizes}
       selected={state.functionName}

@@ -1,19 +1,21 @@
 import { formatShare, formatValue } from '../format/units';
-import { describeChange, type DiffMode, type SideSizes } from './diff';
+import { beyondNoise, describeChange, type DiffMode, type SideSizes } from './diff';
 import type { FlameTree, SideWeights } from './tree';
 
 interface Props {
   tree: FlameTree;
   node: number;
   viewTotal: number;
-  /** What one sample stands for, in the tree's unit; zero if unknown. */
-  interval: number;
+  /** What one sample stands for on each side, in the tree's unit; zero if unknown. */
+  perSample: SideWeights;
   weights: SideWeights;
   mode: DiffMode;
   sizes: SideSizes;
 }
 
-export function FrameTip({ tree, node, viewTotal, interval, weights, mode, sizes }: Props) {
+const countOf = (value: number, size: number) => Math.round(value / size).toLocaleString('en-US');
+
+export function FrameTip({ tree, node, viewTotal, perSample, weights, mode, sizes }: Props) {
   const name = tree.names[tree.name[node]!]!;
   const facts = tree.facts?.[tree.name[node]!];
   const total = tree.total[node]!;
@@ -30,6 +32,15 @@ export function FrameTip({ tree, node, viewTotal, interval, weights, mode, sizes
             <dd>{describeChange(sides.totalA[node]! * weights.a, sides.totalB[node]! * weights.b, mode, tree.unit, sizes)}</dd>
             <dt>self</dt>
             <dd>{describeChange(sides.selfA[node]! * weights.a, sides.selfB[node]! * weights.b, mode, tree.unit, sizes)}</dd>
+            {perSample.a > 0 && perSample.b > 0 && (
+              <>
+                <dt>samples</dt>
+                <dd>
+                  {countOf(sides.totalA[node]!, perSample.a)} → {countOf(sides.totalB[node]!, perSample.b)}
+                  {beyondNoise(sides.totalA[node]!, sides.totalB[node]!, weights, perSample) ? '' : ' · may be chance'}
+                </dd>
+              </>
+            )}
           </>
         ) : (
           <>
@@ -41,11 +52,11 @@ export function FrameTip({ tree, node, viewTotal, interval, weights, mode, sizes
             <dd>
               {formatValue(self, tree.unit)} · {formatShare(self / (tree.total[0] || 1))} of all
             </dd>
-            {interval > 0 && (
+            {perSample.a > 0 && (
               <>
                 <dt>samples</dt>
                 <dd>
-                  {Math.round(total / interval).toLocaleString('en-US')} at {formatValue(interval, tree.unit)} each
+                  {countOf(total, perSample.a)} of {formatValue(perSample.a, tree.unit)} each on average
                 </dd>
               </>
             )}

@@ -11,8 +11,8 @@ interface Props {
   tree: FlameTree;
   weights: SideWeights;
   search: SearchResult | null;
-  /** What one sample stands for; zero where the answer does not say. */
-  interval: number;
+  /** What one sample stands for on each side; zero where the answer does not say. */
+  perSample: SideWeights;
   selected: string;
   mode: DiffMode;
   sizes: SideSizes;
@@ -21,16 +21,17 @@ interface Props {
   onMenu: (functionName: string, x: number, y: number) => void;
 }
 
-export function FunctionTable({ tree, weights, search, interval, selected, mode, sizes, onSelect, onOpen, onMenu }: Props) {
+export function FunctionTable({ tree, weights, search, perSample, selected, mode, sizes, onSelect, onOpen, onMenu }: Props) {
   const isDiff = tree.sides !== null;
   const [order, setOrder] = useState<FunctionOrder>(isDiff ? 'deltaSelf' : 'self');
   const [descending, setDescending] = useState(true);
   const table = useMemo(() => functionTable(tree, weights), [tree, weights]);
   const [onlyClear, setOnlyClear] = useState(false);
+  const canTell = isDiff && perSample.a > 0 && perSample.b > 0;
   const rows = useMemo(() => {
     const ordered = orderFunctions(table, tree.names, order, descending, search ? (name) => search.matched[name] === 1 : null);
-    return onlyClear && isDiff && interval > 0 ? ordered.filter((row) => beyondNoise(table.selfA[row]!, table.selfB[row]!, weights, interval)) : ordered;
-  }, [table, tree.names, order, descending, search, onlyClear, isDiff, interval, weights]);
+    return onlyClear && canTell ? ordered.filter((row) => beyondNoise(table.selfA[row]!, table.selfB[row]!, weights, perSample)) : ordered;
+  }, [table, tree.names, order, descending, search, onlyClear, canTell, perSample, weights]);
   const listed = rows.reduce((sum, row) => sum + table.deltaSelf[row]!, 0);
   const rootChange = tree.sides ? (tree.sides.totalB[0] ?? 0) * weights.b - (tree.sides.totalA[0] ?? 0) * weights.a : 0;
   const whole = tree.total[0] || 1;
@@ -69,8 +70,8 @@ export function FunctionTable({ tree, weights, search, interval, selected, mode,
         <span>
           All: <b>{formatDelta(rootChange, mode, tree.unit, sizes)}</b>; the self changes of the {rows.length.toLocaleString('en-US')} listed functions sum to <b>{formatDelta(listed, mode, tree.unit, sizes)}</b>
         </span>
-        <label title={interval > 0 ? 'Hides changes under three standard deviations of counting noise' : 'This answer does not say what one sample stands for'}>
-          <input type="checkbox" disabled={interval <= 0} checked={onlyClear && interval > 0} onChange={(event) => setOnlyClear(event.target.checked)} /> only changes beyond sampling noise
+        <label title={canTell ? 'Hides changes under three standard deviations of counting noise' : 'This answer does not say what one sample stands for'}>
+          <input type="checkbox" disabled={!canTell} checked={onlyClear && canTell} onChange={(event) => setOnlyClear(event.target.checked)} /> only changes beyond sampling noise
         </label>
       </div>
     )}

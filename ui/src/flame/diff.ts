@@ -77,9 +77,9 @@ export function describeChange(a: number, b: number, mode: DiffMode, unit: strin
  * Could chance alone have made this change? Samples are counted as independent here, which flatters small changes: `explain`
  * resamples whole requests and is the judge. This only hides what is noise even under that kind assumption.
  */
-export function beyondNoise(a: number, b: number, weights: SideWeights, interval: number, sigmas = 3): boolean {
-  const samplesA = a / interval;
-  const samplesB = b / interval;
-  const spread = interval * Math.sqrt(samplesA * weights.a ** 2 + samplesB * weights.b ** 2);
+export function beyondNoise(a: number, b: number, weights: SideWeights, perSample: SideWeights, sigmas = 3): boolean {
+  // n samples of size s vary by s √n; a side that saw none may have missed one.
+  const variance = (value: number, size: number) => Math.max(value, size) * size;
+  const spread = Math.sqrt(variance(a, perSample.a) * weights.a ** 2 + variance(b, perSample.b) * weights.b ** 2);
   return Math.abs(b * weights.b - a * weights.a) > sigmas * spread;
 }

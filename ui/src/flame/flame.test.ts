@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { beyondNoise } from './diff';
 import { decodeFlamebearer } from './flamebearer';
 import { functionTable, orderFunctions } from './functions';
 import { MergingBuilder } from './mergingBuilder';
@@ -308,4 +309,15 @@ describe('names', () => {
     ['main.checkout', 'code'],
     ['other', 'other'],
   ])('%s is %s', (name, expected) => expect(kindOf(name)).toBe(expected));
+});
+
+describe('chance', () => {
+  const same = { a: 1, b: 1 };
+  it('lets counting noise pass as noise, on each side by the size of its samples', () => {
+    expect(beyondNoise(100, 140, same, { a: 10, b: 10 })).toBe(false);
+    expect(beyondNoise(1000, 1600, same, { a: 10, b: 10 })).toBe(true);
+    expect(beyondNoise(1000, 1600, same, { a: 100, b: 100 })).toBe(false);
+    expect(beyondNoise(0, 20, same, { a: 10, b: 10 })).toBe(false);
+    expect(beyondNoise(0, 200, same, { a: 10, b: 10 })).toBe(true);
+  });
 });

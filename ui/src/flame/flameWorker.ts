@@ -12,6 +12,8 @@ export interface LoadedFlame {
   ticksA: number;
   ticksB: number;
   isDiff: boolean;
+  /** What one sample stands for on average, on each side; zero where the answer does not say. A single graph has side A alone. */
+  perSample: SideWeights;
   exactness: Exactness | null;
   baseline: Exactness | null;
 }
@@ -41,12 +43,17 @@ function load(bytes: ArrayBuffer, unit: string): LoadedFlame {
   const answer = parse<RawAnswer & { samples?: TimedSample[] }>(bytes);
   // Single samples instead of a graph: they know their threads.
   base = answer.samples ? byThread(answer.samples, unit) : decodeFlamebearer(answer, unit);
+  const ticksA = base.ticksA ?? sum(base.selfA);
+  const ticksB = base.ticksB ?? sum(base.selfB);
+  const isDiff = base.selfB !== null;
+  const meanOf = (ticks: number, samples: number | undefined) => (samples ? ticks / samples : 0);
   return {
     nodes: base.count,
     unit: base.unit,
-    ticksA: base.ticksA ?? sum(base.selfA),
-    ticksB: base.ticksB ?? sum(base.selfB),
-    isDiff: base.selfB !== null,
+    ticksA,
+    ticksB,
+    isDiff,
+    perSample: { a: meanOf(ticksA, (isDiff ? answer.baseline_exactness : answer.exactness)?.samples), b: meanOf(ticksB, answer.exactness?.samples) },
     exactness: answer.exactness ?? null,
     baseline: answer.baseline_exactness ?? null,
   };

@@ -7,7 +7,6 @@ use axum::extract::{Query, State};
 use axum::response::{IntoResponse, Response};
 use hotspan_formats::change_table::{FunctionChange, Measure, changes_text, function_changes};
 use hotspan_formats::diff_tree::{DiffTree, Presence};
-use hotspan_formats::flamebearer::FlamebearerProfile;
 use hotspan_formats::{rate_text, svg, value_text};
 use hotspan_model::TenantId;
 use hotspan_query::{Engine, FlameAnswer, FlameQuery};
@@ -15,9 +14,9 @@ use http::{HeaderMap, HeaderValue, header};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::ApiError;
 use super::profile::{TextParameters, exactness_json};
 use super::pyroscope::{check_types, ranged_query};
+use super::{ApiError, flame_json};
 use crate::app::App;
 use crate::receive::tenant_of;
 
@@ -182,7 +181,9 @@ impl Selected {
 
 fn as_json(left: &Selected, right: &Selected, measure: &Measure, rows: &[FunctionChange], tree: &DiffTree) -> Value {
     let profile_type = &left.query.profile_type;
-    let mut json = serde_json::to_value(FlamebearerProfile::double(tree, profile_type)).unwrap_or_default();
+    let mut json = flame_json::double(tree, [&right.answer.tree, &left.answer.tree], profile_type);
+    json["exactness"] = exactness_json(&right.answer.exactness);
+    json["baseline_exactness"] = exactness_json(&left.answer.exactness);
     json["baseline"] = left.json(measure.noun);
     json["comparison"] = right.json(measure.noun);
     json["per"] = json!(measure.noun);

@@ -92,7 +92,6 @@ pub(super) fn exactness(analysis: &Analysis) -> Value {
         "inherited": coverage.inherited_samples,
         "inferred": coverage.inferred_samples,
         "coverage": coverage.explained,
-        "interval": coverage.cpu_period_ms.map(|period| period * 1e6),
     })
 }
 
