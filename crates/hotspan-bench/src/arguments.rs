@@ -46,6 +46,9 @@ pub(crate) struct Arguments {
     /// Folder for the store and the prepared requests; a temporary one that is deleted, unless given.
     #[arg(long)]
     pub(crate) folder: Option<PathBuf>,
+    /// Leave the stores in the folder, to look at them afterwards.
+    #[arg(long, requires = "folder")]
+    pub(crate) keep: bool,
     /// Write the table as Markdown into this file.
     #[arg(long)]
     pub(crate) markdown: Option<PathBuf>,
@@ -67,6 +70,8 @@ pub(crate) enum Part {
     Files,
     /// Explanations of large cohorts.
     Explain,
+    /// Ten thousand spans of an hour with ten million samples: their flame graph, and why they are slow.
+    Join,
     /// The same lookups as the store grows.
     Flat,
 }

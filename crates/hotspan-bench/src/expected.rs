@@ -65,6 +65,25 @@ impl Search {
     }
 }
 
+/// Spans that take longer than others, and the CPU time of the samples that name them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SlowestSpans {
+    /// In nanoseconds; negative if all count.
+    pub(crate) longer_than: i64,
+    pub(crate) count: u64,
+    pub(crate) value: i64,
+}
+
+impl SlowestSpans {
+    /// The TraceQL that selects them.
+    pub(crate) fn query(self, service: &str) -> String {
+        match self.longer_than {
+            ..0 => format!("{{ resource.service.name = \"{service}\" }}"),
+            nanos => format!("{{ resource.service.name = \"{service}\" && duration > {nanos}ns }}"),
+        }
+    }
+}
+
 /// Sums, and traces that searches find.
 #[derive(Debug)]
 pub(crate) struct Expected {
@@ -74,8 +93,8 @@ pub(crate) struct Expected {
     /// End of the first hour, or of the data if there is less.
     pub(crate) hour_end: i64,
     matching: [HashSet<TraceId>; Search::ALL.len()],
-    /// Spans of [`SERVICE`] that start in the first hour, and the CPU time of the samples that name them.
-    pub(crate) cohort: (u64, i64),
+    /// Spans of [`SERVICE`] that start in the first hour: their durations, and the CPU time of the samples that name them.
+    cohort: Vec<(i64, i64)>,
 }
 
 impl Expected {
@@ -87,7 +106,7 @@ impl Expected {
             from,
             hour_end: settings.end_instant().min(from + HOUR),
             matching: Default::default(),
-            cohort: (0, 0),
+            cohort: Vec::new(),
         }
     }
 
@@ -98,12 +117,16 @@ impl Expected {
         }
         let in_cohort =
             |span: &GeneratedSpan<'_>| span.service == SERVICE && (self.from..self.hour_end).contains(&span.span.start);
-        self.cohort.0 += window.spans.iter().filter(|span| in_cohort(span)).count() as u64;
+        let mut values = vec![0i64; window.spans.len()];
         for profile in window.profiles.iter().filter(|profile| profile.kind == SampleKind::Cpu) {
-            let linked = profile.samples.iter().filter_map(|sample| Some((sample.value, sample.span?)));
-            let mine = linked.filter(|(_, span)| window.spans.get(*span as usize).is_some_and(in_cohort));
-            self.cohort.1 += mine.map(|(value, _)| value).sum::<i64>();
+            for sample in &profile.samples {
+                if let Some(value) = sample.span.and_then(|span| values.get_mut(span as usize)) {
+                    *value += sample.value;
+                }
+            }
         }
+        let mine = window.spans.iter().zip(values).filter(|(span, _)| in_cohort(span));
+        self.cohort.extend(mine.map(|(span, value)| (span.span.end - span.span.start, value)));
         for trace in window.spans.chunk_by(|left, right| left.span.trace_id == right.span.trace_id) {
             for (search, matching) in Search::ALL.into_iter().zip(&mut self.matching) {
                 if search.matches(trace) {
@@ -111,6 +134,16 @@ impl Expected {
                 }
             }
         }
+    }
+
+    /// The slowest spans of [`SERVICE`] in the first hour, at most so many.
+    pub(crate) fn slowest(&self, most: usize) -> SlowestSpans {
+        let mut spans = self.cohort.clone();
+        spans.sort_unstable_by_key(|(duration, _)| std::cmp::Reverse(*duration));
+        // Spans that are as slow as the first one left out are left out too.
+        let longer_than = spans.get(most).map_or(-1, |(duration, _)| *duration);
+        spans.retain(|(duration, _)| *duration > longer_than);
+        SlowestSpans { longer_than, count: spans.len() as u64, value: spans.iter().map(|(_, value)| value).sum() }
     }
 
     /// Traces that start in the first hour and match.

@@ -1,8 +1,5 @@
 //! The same lookups as the store grows: what was stored first must be found as fast when a hundred times as much is there.
 
-use std::fs;
-
-use anyhow::Context as _;
 use hotspan_generator::Workload;
 
 use crate::arguments::Arguments;
@@ -11,7 +8,7 @@ use crate::ingest::send;
 use crate::measure::{Timing, measure};
 use crate::prepare::prepare;
 use crate::questions::{span_lookups, trace_lookups};
-use crate::run::{Outcome, Place, progress, wait};
+use crate::run::{Outcome, Place, discard, progress, wait};
 use crate::table::{Unit, millis};
 
 /// How much slower a lookup may become.
@@ -61,5 +58,5 @@ pub(crate) fn run(arguments: &Arguments, place: &Place, outcome: &mut Outcome) -
         let row = format!("{name}: growth from {smallest} to {largest} M");
         outcome.table.figure(&row, Unit::Times, growth, Some(FLAT), None);
     }
-    fs::remove_dir_all(&launch.store).context("cannot delete the store")
+    discard(arguments, &launch)
 }

@@ -15,7 +15,7 @@ use crate::flatness;
 use crate::ingest::{Sent, send};
 use crate::measure::measure;
 use crate::prepare::{Prepared, prepare};
-use crate::questions::{Question, explain_questions, profile_questions, trace_questions};
+use crate::questions::{Question, explain_questions, join_questions, profile_questions, trace_questions};
 use crate::server::{Launch, Server};
 use crate::settle::settle;
 use crate::table::{Table, Unit, micros_each, millis};
@@ -79,6 +79,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     if arguments.measures(Part::Files) {
         files::run(arguments, &place, &mut outcome)?;
     }
+    if arguments.measures(Part::Join) {
+        join_run(arguments, &place, &mut outcome)?;
+    }
     if arguments.measures(Part::Flat) {
         flatness::run(arguments, &place, &mut outcome)?;
     }
@@ -115,8 +118,25 @@ fn main_run(arguments: &Arguments, place: &Place, outcome: &mut Outcome) -> anyh
             Some(200.0),
         );
     }
-    fs::remove_dir_all(&launch.store).context("cannot delete the store")?;
-    Ok(())
+    discard(arguments, &launch)
+}
+
+/// The join in the large, on a store of its own: twice the samples in the same time.
+fn join_run(arguments: &Arguments, place: &Place, outcome: &mut Outcome) -> anyhow::Result<()> {
+    let mut settings = arguments.settings(arguments.scale.min(1.0));
+    settings.samples *= 2;
+    let workload = Workload::new(settings)?;
+    let mut expected = Expected::new(&workload);
+    progress("making the data of the join");
+    let prepared = prepare(&workload, 0..workload.window_count(), arguments, &place.folder, &mut expected)?;
+    let launch = place.launch(arguments, "join-store")?;
+    let server = launch.start()?;
+    send(&server, &prepared.traces, "/v1/traces", arguments.connections)?;
+    send(&server, &prepared.profiles, "/v1development/profiles", arguments.connections)?;
+    wait(arguments, &server, &launch.store, true)?;
+    server.stop()?;
+    ask_all(arguments, &launch, &join_questions(&workload, &expected), outcome)?;
+    discard(arguments, &launch)
 }
 
 /// Asks each question of a fresh server. Returns the longest that one of them took to be ready.
@@ -241,6 +261,14 @@ fn acknowledgements(table: &mut Table, what: &str, sent: &Sent, items: u64, peer
     if sent.retried > 0 {
         table.note(&format!("requests with {what} sent again"), &sent.retried.to_string(), "");
     }
+}
+
+/// Deletes a store that was measured, unless it is wanted.
+pub(crate) fn discard(arguments: &Arguments, launch: &Launch) -> anyhow::Result<()> {
+    if arguments.keep {
+        return Ok(());
+    }
+    fs::remove_dir_all(&launch.store).context("cannot delete the store")
 }
 
 /// Waits for compaction; where only queries are measured, a shorter wait will do.

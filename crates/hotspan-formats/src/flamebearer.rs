@@ -146,8 +146,8 @@ impl Flamebearer {
 
     /// The same bars with the names ordered by self value, the largest first.
     ///
-    /// Scripts print the first names as the top functions. `total`, which has hardly a value of its own, is then
-    /// no longer the first: for answers that no flame graph is drawn from by position.
+    /// Scripts print the first names as the top functions. `total`, which is none, is therefore the last: for answers
+    /// that no flame graph is drawn from by position.
     pub fn with_names_by_self(mut self) -> Self {
         let numbers_a_bar = if self.levels.first().is_some_and(|level| level.len() == 7) { 7 } else { 4 };
         let mut own: Vec<(i64, usize)> = (0..self.names.len()).map(|index| (0, index)).collect();
@@ -157,7 +157,7 @@ impl Flamebearer {
                 name.0 = name.0.saturating_add(sum);
             }
         }
-        own.sort_by_key(|(value, index)| (std::cmp::Reverse(*value), *index));
+        own.sort_by_key(|(value, index)| (*index == 0, std::cmp::Reverse(*value), *index));
         let mut new_index = vec![0; own.len()];
         for (new, (_, old)) in own.iter().enumerate() {
             new_index[*old] = new as i64;
@@ -261,8 +261,8 @@ mod tests {
     #[test]
     fn names_by_self() {
         let graph = Flamebearer::single(&tree(&[(&["main", "x"], 3), (&["main", "y"], 5)])).with_names_by_self();
-        assert_eq!(graph.names, ["y", "x", "total", "main"]);
-        assert_eq!(graph.levels, [vec![0, 8, 0, 2], vec![0, 8, 0, 3], vec![0, 3, 3, 1, 0, 5, 5, 0]]);
+        assert_eq!(graph.names, ["y", "x", "main", "total"]);
+        assert_eq!(graph.levels, [vec![0, 8, 0, 3], vec![0, 8, 0, 2], vec![0, 3, 3, 1, 0, 5, 5, 0]]);
         assert_eq!(Flamebearer::default().with_names_by_self(), Flamebearer::default());
     }
 

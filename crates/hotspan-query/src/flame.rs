@@ -5,10 +5,8 @@
 
 use std::sync::Arc;
 
-use arrow::array::{BooleanArray, RecordBatch};
-use arrow::compute::filter_record_batch;
 use hashbrown::{HashMap, HashSet};
-use hotspan_lake::{LakeError, Snapshot, arrays};
+use hotspan_lake::{Snapshot, arrays};
 use hotspan_model::labels::PROFILE_TYPE;
 use hotspan_model::{Exactness, FlameTree, ProfileId, ProfileType, SpanId, TenantId, TraceId};
 
@@ -18,10 +16,10 @@ use crate::function_tree::build_tree;
 use crate::linked::{LinkedQuery, LinkedSample};
 use crate::owners::{SampleOwners, SpanKey};
 use crate::path_sums::PathSums;
-use crate::scan::{Grain, Scan, sample_count};
+use crate::scan::{Grain, Scan, ScannedRows};
 use crate::selector::{Matcher, Selector};
 use crate::series::SeriesEntry;
-use crate::symbols::{runs, services_of};
+use crate::symbols::services_of;
 
 /// Which samples a flame graph is made of.
 #[derive(Debug, Clone, Default)]
@@ -145,24 +143,31 @@ impl Engine {
         }
         let mut sums = PathSums::new(self.symbols(tenant, snapshot, &services_of(&entries), range).await?);
         let series: Arc<Vec<u64>> = Arc::new(entries.iter().map(|entry| entry.id.0).collect());
-        let service_of = |entry: &SeriesEntry| sums.symbols.number_of(entry.labels.service_id());
-        let services: Vec<Option<usize>> = entries.iter().map(service_of).collect();
+        // Symbols were asked for by the services of these very series.
+        let service_of = |entry: &SeriesEntry| sums.symbols.number_of(entry.labels.service_id()).unwrap_or_default();
+        let services: Vec<usize> = entries.iter().map(service_of).collect();
         let profiles: HashSet<[u8; 16]> = query.profiles.iter().map(|profile| profile.0).collect();
         let (grain, columns): (Grain, &[&str]) = if profiles.is_empty() {
-            (Grain::Hour, &["series", "path", "value"])
+            (Grain::Hour, &["path", "value"])
         } else {
-            (Grain::Sample, &["series", "path", "value", "profile_id"])
+            (Grain::Sample, &["path", "value", "profile_id"])
         };
-        let scan = Scan { range, series: &series, grain, columns };
-        let mut each = |batch: &RecordBatch| {
-            let batch = &of_profiles(batch, &profiles)?;
-            let paths = arrays::uint64s(batch, "path")?.values();
-            let values = arrays::int64s(batch, "value")?.values();
-            sums.exactness.samples += sample_count(batch);
-            for (id, rows) in runs(arrays::uint64s(batch, "series")?.values()) {
-                let service = series.binary_search(&id).ok().and_then(|at| services[at]);
-                if let Some(service) = service {
-                    sums.add_rows(service, &paths[rows.clone()], &values[rows]);
+        let scan = Scan { range, series: &series, grain, columns, with_counts: true };
+        let mut each = |rows: &ScannedRows<'_>| {
+            let paths = arrays::uint64s(rows.batch, "path")?.values();
+            let values = arrays::int64s(rows.batch, "value")?.values();
+            if profiles.is_empty() {
+                sums.exactness.samples += rows.sample_count();
+                for (number, run) in &rows.runs {
+                    sums.add_rows(services[*number], &paths[run.clone()], &values[run.clone()]);
+                }
+                return Ok(());
+            }
+            let ids = arrays::ids(rows.batch, "profile_id")?;
+            for (number, run) in &rows.runs {
+                for row in run.clone().filter(|row| profiles.contains(&arrays::id_at::<16>(ids, *row))) {
+                    sums.exactness.samples += 1;
+                    sums.add_rows(services[*number], &paths[row..=row], &values[row..=row]);
                 }
             }
             Ok(())
@@ -199,15 +204,4 @@ impl Engine {
         sums.exactness.merge(&tables.exactness);
         Ok(sums)
     }
-}
-
-/// The rows of a batch that are of these profiles; all of them if none is named.
-fn of_profiles(batch: &RecordBatch, profiles: &HashSet<[u8; 16]>) -> Result<RecordBatch> {
-    if profiles.is_empty() {
-        return Ok(batch.clone());
-    }
-    let ids = arrays::ids(batch, "profile_id")?;
-    let is_wanted = |row: usize| Some(profiles.contains(&arrays::id_at::<16>(ids, row)));
-    let wanted: BooleanArray = (0..batch.num_rows()).map(is_wanted).collect();
-    Ok(filter_record_batch(batch, &wanted).map_err(LakeError::from)?)
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, RecordBatch};
+use arrow::array::Array;
 use hashbrown::HashMap;
 use hotspan_lake::arrays;
 use hotspan_model::{Labels, ProfileId, SpanId, TenantId, TraceId};
@@ -11,7 +11,7 @@ use crate::Engine;
 use crate::error::{QueryError, Result};
 use crate::flame::FlameQuery;
 use crate::groups::Groups;
-use crate::scan::{Grain, Scan};
+use crate::scan::{Grain, Scan, ScannedRows};
 
 /// What counts as one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,18 +66,18 @@ impl Engine {
         let entries = self.series(tenant, &snapshot, &query.typed_selector(), query.from, query.until).await?;
         let groups = Groups::of(&entries, group_by);
         let series: Arc<Vec<u64>> = Arc::new(entries.iter().map(|entry| entry.id.0).collect());
-        let columns = ["series", "time", "value", "profile_id", "trace_id", "span_id"];
-        let scan = Scan { range: (query.from, query.until), series: &series, grain: Grain::Sample, columns: &columns };
+        let columns = ["time", "value", "profile_id", "trace_id", "span_id"];
+        let range = (query.from, query.until);
+        let scan = Scan { range, series: &series, grain: Grain::Sample, columns: &columns, with_counts: false };
         let mut found: HashMap<(usize, [u8; 16]), Individual> = HashMap::new();
-        let mut each = |batch: &RecordBatch| {
-            let ids = arrays::uint64s(batch, "series")?.values();
+        let mut each = |rows: &ScannedRows<'_>| {
+            let batch = rows.batch;
             let times = arrays::times(batch, "time")?.values();
             let values = arrays::int64s(batch, "value")?.values();
             let profiles = arrays::ids(batch, "profile_id")?;
             let traces = arrays::ids(batch, "trace_id")?;
             let spans = arrays::ids(batch, "span_id")?;
-            for row in 0..batch.num_rows() {
-                let Ok(at) = series.binary_search(&ids[row]) else { continue };
+            for (at, row) in rows.runs.iter().flat_map(|(at, run)| run.clone().map(|row| (*at, row))) {
                 let profile = arrays::id_at::<16>(profiles, row);
                 let span = spans.is_valid(row).then(|| arrays::id_at::<8>(spans, row));
                 let key = match (kind, span) {

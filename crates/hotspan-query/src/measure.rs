@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use arrow::array::RecordBatch;
 use futures::TryStreamExt;
 use hashbrown::HashSet;
 use hotspan_lake::table::HOUR;
@@ -14,7 +13,7 @@ use hotspan_traceql::{MetricsLimits, Program, TimeGrid};
 use crate::Engine;
 use crate::error::{QueryError, Result};
 use crate::flame::FlameQuery;
-use crate::scan::{Grain, Scan};
+use crate::scan::{Grain, Scan, ScannedRows};
 use crate::selector::Selector;
 
 impl Engine {
@@ -27,10 +26,11 @@ impl Engine {
         }
         let mut profiles: HashSet<[u8; 16]> = HashSet::new();
         let range = (query.from, query.until);
-        let scan = Scan { range, series: &series, grain: Grain::Sample, columns: &["profile_id"] };
-        let mut each = |batch: &RecordBatch| {
-            let ids = arrays::ids(batch, "profile_id")?;
-            profiles.extend((0..batch.num_rows()).map(|row| arrays::id_at::<16>(ids, row)));
+        let scan = Scan { range, series: &series, grain: Grain::Sample, columns: &["profile_id"], with_counts: false };
+        let mut each = |rows: &ScannedRows<'_>| {
+            let ids = arrays::ids(rows.batch, "profile_id")?;
+            let rows = rows.runs.iter().flat_map(|(_, run)| run.clone());
+            profiles.extend(rows.map(|row| arrays::id_at::<16>(ids, row)));
             Ok(())
         };
         self.scan(tenant, &snapshot, &scan, &mut each).await?;

@@ -3,14 +3,15 @@
 use arrow::array::{Array, FixedSizeBinaryArray, RecordBatch};
 use hashbrown::{HashMap, HashSet};
 use hotspan_lake::segment::id_index::IdKind;
-use hotspan_lake::{ReadOptions, Table, arrays};
+use hotspan_lake::{ReadOptions, Snapshot, Table, arrays};
 use hotspan_model::{Exactness, Labels, ProfileId, ProfileType, SpanId, TenantId, TraceId};
 use std::sync::Arc;
 
 use crate::Engine;
 use crate::error::Result;
 use crate::flame::FlameQuery;
-use crate::owners::{NamedOwner, OwnerFilter};
+use crate::outline::SpanOutline;
+use crate::owners::{NamedOwner, OwnerFilter, SampleOwners, SpanKey};
 use crate::side_by_side::side_by_side;
 use crate::symbols::{PathNode, Symbols};
 use crate::uploads::UploadedSample;
@@ -80,6 +81,13 @@ impl Engine {
         Ok(spans)
     }
 
+    /// The spans of traces, as owners of samples.
+    async fn spans_of(&self, tenant: &TenantId, snapshot: &Snapshot, traces: &[TraceId]) -> Result<SampleOwners> {
+        let spans = self.outlines(tenant, snapshot, traces, (i64::MIN, i64::MAX)).await?;
+        let key = |span: &SpanOutline| SpanKey { trace_id: Some(span.trace_id), span_id: span.span_id };
+        Ok(SampleOwners::Spans(spans.iter().map(key).collect()))
+    }
+
     /// A page of the samples of the spans and traces that a question names, in order of time. Its profile type
     /// may be the default one, which stands for any.
     pub async fn samples(
@@ -96,25 +104,33 @@ impl Engine {
         let series: HashMap<u64, Arc<Labels>> =
             entries.iter().map(|entry| (entry.id.0, Arc::clone(&entry.labels))).collect();
         let Some(owners) = query.sample_owners() else { return Ok(SamplePage::default()) };
-        let filter = OwnerFilter::new(&owners, &[]);
-        let Some(ids) = filter.id_set() else { return Ok(SamplePage::default()) };
-        let options = ReadOptions::columns(&COLUMNS).within("time", query.from, query.until);
         let range = (query.from, query.until);
-        let mut exactness = Exactness::default();
-        let jobs = self.id_jobs(tenant, &snapshot, Table::Samples, &ids, range, &options, &mut exactness).await?;
         let mut rows = Vec::new();
-        let mut each = |batch: RecordBatch| {
-            let columns = SampleColumns::of(&batch)?;
-            for row in 0..batch.num_rows() {
-                let Some(labels) = series.get(&columns.series[row]) else { continue };
-                let (trace_id, span_id) = columns.ids(row);
-                if let Some(owner) = filter.named_owner(trace_id, span_id) {
-                    rows.push(columns.sample(row, owner, labels));
-                }
-            }
-            Ok(())
+        // Samples of a trace that name only their span are found by the spans that the trace has.
+        let spans_of_traces = match &owners {
+            SampleOwners::Traces(traces) => self.spans_of(tenant, &snapshot, traces).await?,
+            _ => SampleOwners::Spans(Vec::new()),
         };
-        side_by_side(jobs, &mut each).await?;
+        for (owners, naming_a_trace) in [(&owners, true), (&spans_of_traces, false)] {
+            let filter = OwnerFilter::new(owners, &[]);
+            let Some(ids) = filter.id_set().filter(|ids| !ids.is_empty()) else { continue };
+            let options = ReadOptions::columns(&COLUMNS).within("time", query.from, query.until);
+            let mut exactness = Exactness::default();
+            let jobs = self.id_jobs(tenant, &snapshot, Table::Samples, &ids, range, &options, &mut exactness).await?;
+            let mut each = |batch: RecordBatch| {
+                let columns = SampleColumns::of(&batch)?;
+                for row in 0..batch.num_rows() {
+                    let Some(labels) = series.get(&columns.series[row]) else { continue };
+                    let (trace_id, span_id) = columns.ids(row);
+                    let owner = filter.named_owner(trace_id, span_id);
+                    if let Some(owner) = owner.filter(|_| naming_a_trace || trace_id.is_none()) {
+                        rows.push(columns.sample(row, owner, labels));
+                    }
+                }
+                Ok(())
+            };
+            side_by_side(jobs, &mut each).await?;
+        }
         let mut each_uploaded = |uploaded: UploadedSample<'_>| {
             let UploadedSample { batch, row, span: (trace_id, span_id) } = uploaded;
             let columns = SampleColumns::of(batch)?;

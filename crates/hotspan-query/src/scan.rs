@@ -1,15 +1,18 @@
 //! Reading a range of time for some series: from the coarsest rows that can answer exactly, down to samples.
 
+use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::array::{BooleanArray, RecordBatch};
-use futures::TryStreamExt;
+use arrow::array::RecordBatch;
+use futures::{FutureExt, StreamExt, TryStreamExt};
 use hotspan_lake::table::{HOUR, WINDOW_15S};
 use hotspan_lake::{ReadOptions, Segment, Snapshot, Table, arrays};
 use hotspan_model::TenantId;
 
 use crate::Engine;
-use crate::error::Result;
+use crate::error::{QueryError, Result};
+use crate::side_by_side::{Job, side_by_side};
+use crate::symbols::runs;
 
 /// The coarsest rows that a question can be answered from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,12 +34,44 @@ pub(crate) struct Scan<'q> {
     pub(crate) series: &'q Arc<Vec<u64>>,
     /// The coarsest rows that will do.
     pub(crate) grain: Grain,
-    /// Columns that samples and rollups both have; rollups bring their `count` besides.
+    /// Columns that samples and rollups both have.
     pub(crate) columns: &'q [&'q str],
+    /// Whether it matters how many samples a row of a rollup stands for.
+    pub(crate) with_counts: bool,
 }
 
-/// Takes the batches of a scan one after another.
-pub(crate) type EachBatch<'f> = dyn FnMut(&RecordBatch) -> Result<()> + Send + 'f;
+/// Rows of a batch that count: which of the series asked for, and where its rows are.
+#[derive(Debug)]
+pub(crate) struct ScannedRows<'b> {
+    pub(crate) batch: &'b RecordBatch,
+    pub(crate) runs: Vec<(usize, Range<usize>)>,
+}
+
+/// Takes the rows of a scan batch by batch, in no particular order.
+pub(crate) type EachRows<'f> = dyn FnMut(&ScannedRows<'_>) -> Result<()> + Send + 'f;
+
+/// Rows of a file that one job reads: a row group.
+const JOB_ROWS: usize = 1 << 18;
+/// Rows that a batch has at most.
+const BATCH_ROWS: usize = 1 << 15;
+
+impl<'b> ScannedRows<'b> {
+    fn of(batch: &'b RecordBatch, series: &[u64]) -> Result<Self> {
+        let ids = arrays::uint64s(batch, "series")?.values();
+        let number_of = |(id, rows)| Some((series.binary_search(&id).ok()?, rows));
+        Ok(Self { batch, runs: runs(ids).filter_map(number_of).collect() })
+    }
+
+    /// How many samples the rows stand for.
+    pub(crate) fn sample_count(&self) -> u64 {
+        let counts = arrays::uint32s(self.batch, "count").ok().map(|counts| counts.values());
+        let count_of = |rows: &Range<usize>| match counts {
+            Some(counts) => counts[rows.clone()].iter().map(|count| u64::from(*count)).sum(),
+            None => rows.len() as u64,
+        };
+        self.runs.iter().map(|(_, rows)| count_of(rows)).sum()
+    }
+}
 
 impl Engine {
     /// Reads every row that counts, each sample once. Says how many segments that took.
@@ -45,13 +80,20 @@ impl Engine {
         tenant: &TenantId,
         snapshot: &Snapshot,
         scan: &Scan<'_>,
-        each: &mut EachBatch<'_>,
+        each: &mut EachRows<'_>,
     ) -> Result<u64> {
         let (from, until) = scan.range;
         let windows = if scan.grain == Grain::Sample { (from, from) } else { inner_range(from, until, WINDOW_15S) };
         let hours =
             if scan.grain == Grain::Hour { inner_range(windows.0, windows.1, HOUR) } else { (windows.0, windows.0) };
         let mut segments_read = 0;
+        let mut jobs: Vec<Job<RecordBatch>> = Vec::new();
+        let mut read = |segment: &Arc<Segment>, range: (i64, i64)| {
+            if range.0 < range.1 && segment.overlaps(range.0, range.1) {
+                segments_read += 1;
+                jobs.extend(self.scan_jobs(segment, range, scan));
+            }
+        };
         // Hourly rollups hold what 15 s rollups of level 2 and up hold; those of level 1 are read beside them.
         let rollups = [
             (Table::Rollup1h, hours, None),
@@ -59,11 +101,10 @@ impl Engine {
             (Table::Rollup15s, (windows.0, hours.0), None),
             (Table::Rollup15s, (hours.1, windows.1), None),
         ];
-        let rollup_columns: Vec<&str> = scan.columns.iter().copied().chain(["count"]).collect();
         for (table, range, level) in rollups {
             for segment in snapshot.segments(tenant, table).iter() {
                 if level.is_none_or(|level| segment.level == level) {
-                    segments_read += self.scan_segment(segment, range, scan, &rollup_columns, each).await?;
+                    read(segment, range);
                 }
             }
         }
@@ -75,41 +116,33 @@ impl Engine {
                 [(from, windows.0), (windows.1, until)]
             };
             for range in ranges {
-                segments_read += self.scan_segment(segment, range, scan, scan.columns, each).await?;
+                read(segment, range);
             }
         }
+        side_by_side(jobs, &mut |batch| each(&ScannedRows::of(&batch, scan.series)?)).await?;
         Ok(segments_read)
     }
 
-    async fn scan_segment(
-        &self,
-        segment: &Arc<Segment>,
-        (from, until): (i64, i64),
-        scan: &Scan<'_>,
-        columns: &[&str],
-        each: &mut EachBatch<'_>,
-    ) -> Result<u64> {
-        if from >= until || !segment.overlaps(from, until) {
-            return Ok(0);
+    /// The jobs that read the rows of a segment that may count. Rows of other series are told apart afterwards: they lie
+    /// together, so that pages leave out most of them, and asking row by row costs more than the rest of the reading.
+    fn scan_jobs(&self, segment: &Arc<Segment>, (from, until): (i64, i64), scan: &Scan<'_>) -> Vec<Job<RecordBatch>> {
+        let count = (segment.table != Table::Samples && scan.with_counts).then_some("count");
+        let columns: Vec<&str> = scan.columns.iter().copied().chain(["series"]).chain(count).collect();
+        let mut options =
+            ReadOptions::columns(&columns).near_keys("series", Arc::clone(scan.series)).batch_rows(BATCH_ROWS);
+        if segment.min_time < from || segment.max_time >= until {
+            options = options.within("time", from, until);
         }
-        let wanted = Arc::clone(scan.series);
-        let options = ReadOptions::columns(columns)
-            .within("time", from, until)
-            .near_keys("series", Arc::clone(scan.series))
-            .matching(&["series"], move |batch| series_matches(batch, &wanted));
-        let mut stream = self.lake().reader().stream(segment, options).await?;
-        while let Some(batch) = stream.try_next().await? {
-            each(&batch)?;
-        }
-        Ok(1)
-    }
-}
-
-/// How many samples a batch stands for.
-pub(crate) fn sample_count(batch: &RecordBatch) -> u64 {
-    match arrays::uint32s(batch, "count") {
-        Ok(counts) => counts.values().iter().map(|count| u64::from(*count)).sum(),
-        Err(_) => batch.num_rows() as u64,
+        let part = |first: usize| {
+            let rows = first..(first + JOB_ROWS).min(segment.rows as usize);
+            let whole = rows.len() == segment.rows as usize;
+            let options = if whole { options.clone() } else { options.clone().rows(vec![rows]) };
+            let (lake, segment) = (Arc::clone(self.lake()), Arc::clone(segment));
+            let read =
+                async move { Ok(lake.reader().stream(&segment, options).await?.map_err(QueryError::from).boxed()) };
+            read.boxed()
+        };
+        (0..segment.rows as usize).step_by(JOB_ROWS).map(part).collect()
     }
 }
 
@@ -118,23 +151,6 @@ pub(crate) fn inner_range(from: i64, until: i64, window: i64) -> (i64, i64) {
     let first = from.saturating_add(window - 1).div_euclid(window).saturating_mul(window);
     let last = until.div_euclid(window).saturating_mul(window);
     if first < last { (first, last) } else { (from, from) }
-}
-
-fn series_matches(batch: &RecordBatch, sorted: &[u64]) -> BooleanArray {
-    match arrays::uint64s(batch, "series") {
-        Ok(series) => {
-            // Rows are sorted by series, so neighbours share the answer.
-            let mut last = (0, sorted.binary_search(&0).is_ok());
-            let fits = series.values().iter().map(|id| {
-                if last.0 != *id {
-                    last = (*id, sorted.binary_search(id).is_ok());
-                }
-                Some(last.1)
-            });
-            fits.collect()
-        }
-        Err(_) => std::iter::repeat_n(Some(false), batch.num_rows()).collect(),
-    }
 }
 
 #[cfg(test)]

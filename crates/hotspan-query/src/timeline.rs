@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use arrow::array::RecordBatch;
 use hashbrown::{HashMap, HashSet};
 use hotspan_lake::arrays;
 use hotspan_lake::table::{HOUR, WINDOW_15S};
@@ -13,7 +12,7 @@ use crate::error::{QueryError, Result};
 use crate::flame::FlameQuery;
 use crate::groups::Groups;
 use crate::individuals::{Individual, IndividualKind, Individuals};
-use crate::scan::{Grain, Scan};
+use crate::scan::{Grain, Scan, ScannedRows};
 use crate::symbols::services_of;
 
 /// How the values of one step become one.
@@ -55,8 +54,7 @@ pub type Exemplars = HashMap<(Labels, i64), Individual>;
 
 #[derive(Debug, Default)]
 struct Step {
-    /// By path if the call site matters, under path 0 otherwise.
-    by_path: HashMap<u64, i64>,
+    value: i64,
     profiles: HashSet<[u8; 16]>,
 }
 
@@ -76,50 +74,58 @@ impl Engine {
         let groups = Groups::of(&entries, &query.group_by);
         let series: Arc<Vec<u64>> = Arc::new(entries.iter().map(|entry| entry.id.0).collect());
         let grid = Grid::new(samples.from, query.step);
-        let by_path = !samples.call_site.is_empty();
+        let range = (samples.from, samples.until);
+        let below = if samples.call_site.is_empty() {
+            None
+        } else {
+            let symbols = self.symbols(tenant, &snapshot, &services_of(&entries), range).await?;
+            Some(symbols.below(&samples.call_site))
+        };
         let mean = query.step_value == StepValue::MeanOfProfiles;
-        let mut columns = vec!["series", "time", "value"];
-        if by_path {
-            columns.push("path");
-        }
-        if mean {
-            columns.push("profile_id");
-        }
+        let mut columns = vec!["time", "value"];
+        columns.extend(below.is_some().then_some("path"));
+        columns.extend(mean.then_some("profile_id"));
         let grain = if mean { Grain::Sample } else { grid.grain() };
-        let scan = Scan { range: (samples.from, samples.until), series: &series, grain, columns: &columns };
+        let scan = Scan { range, series: &series, grain, columns: &columns, with_counts: false };
         let mut steps: HashMap<(usize, i64), Step> = HashMap::new();
-        let mut each = |batch: &RecordBatch| {
-            let ids = arrays::uint64s(batch, "series")?.values();
-            let times = arrays::times(batch, "time")?.values();
-            let sums = arrays::int64s(batch, "value")?.values();
-            let paths = if by_path { Some(arrays::uint64s(batch, "path")?.values()) } else { None };
-            let profiles = if mean { Some(arrays::ids(batch, "profile_id")?) } else { None };
-            for row in 0..batch.num_rows() {
-                let Ok(at) = series.binary_search(&ids[row]) else { continue };
-                let step = steps.entry((groups.of_series[at], grid.step_of(times[row]))).or_default();
-                let sum = step.by_path.entry(paths.map_or(0, |paths| paths[row])).or_default();
-                *sum = sum.saturating_add(sums[row]);
-                if let Some(profiles) = profiles {
-                    step.profiles.insert(arrays::id_at::<16>(profiles, row));
+        let mut each = |rows: &ScannedRows<'_>| {
+            let times = arrays::times(rows.batch, "time")?.values();
+            let values = arrays::int64s(rows.batch, "value")?.values();
+            let paths = if below.is_some() { Some(arrays::uint64s(rows.batch, "path")?.values()) } else { None };
+            let profiles = if mean { Some(arrays::ids(rows.batch, "profile_id")?) } else { None };
+            let counts = |row: &usize| match (&below, paths) {
+                (Some(below), Some(paths)) => below.contains(&paths[*row]),
+                _ => true,
+            };
+            for (number, run) in &rows.runs {
+                let mut first = run.start;
+                // Rows of one step mostly lie together, so that it is looked up once for all of them.
+                while first < run.end {
+                    let step = grid.step_of(times[first]);
+                    let (from, until) = (grid.start_of(step), grid.end_of(step));
+                    let length = times[first..run.end].iter().take_while(|time| (from..until).contains(*time)).count();
+                    let together = first..first + length.max(1);
+                    first = together.end;
+                    let mut counted = together.filter(counts).peekable();
+                    if counted.peek().is_none() {
+                        continue;
+                    }
+                    let sums = steps.entry((groups.of_series[*number], step)).or_default();
+                    for row in counted {
+                        sums.value = sums.value.saturating_add(values[row]);
+                        if let Some(profiles) = profiles {
+                            sums.profiles.insert(arrays::id_at::<16>(profiles, row));
+                        }
+                    }
                 }
             }
             Ok(())
         };
         self.scan(tenant, &snapshot, &scan, &mut each).await?;
-        if by_path {
-            let range = (samples.from, samples.until);
-            let symbols = self.symbols(tenant, &snapshot, &services_of(&entries), range).await?;
-            let below = symbols.below(&samples.call_site);
-            for step in steps.values_mut() {
-                step.by_path.retain(|path, _| below.contains(path));
-            }
-            steps.retain(|_, step| !step.by_path.is_empty());
-        }
         let mut timelines: Vec<Timeline> =
             groups.labels.into_iter().map(|labels| Timeline { labels, points: Vec::new() }).collect();
-        for ((group, step), sums) in steps {
-            let sum: i64 = sums.by_path.values().fold(0, |sum, value| sum.saturating_add(*value));
-            let value = if mean { sum as f64 / sums.profiles.len().max(1) as f64 } else { sum as f64 };
+        for ((group, step), Step { value, profiles }) in steps {
+            let value = if mean { value as f64 / profiles.len().max(1) as f64 } else { value as f64 };
             timelines[group].points.push((grid.end_of(step), value));
         }
         timelines.retain(|timeline| !timeline.points.is_empty());
@@ -177,6 +183,10 @@ impl Grid {
 
     pub(crate) fn step_of(self, time: i64) -> i64 {
         time.saturating_sub(self.origin).div_euclid(self.step)
+    }
+
+    fn start_of(self, step: i64) -> i64 {
+        self.origin.saturating_add(step.saturating_mul(self.step))
     }
 
     pub(crate) fn end_of(self, step: i64) -> i64 {

@@ -13,7 +13,7 @@ use hotspan_model::{Exactness, ProfileId, SpanId, TenantId, TraceId, attributes_
 use crate::Engine;
 use crate::error::Result;
 use crate::owners::{OwnerFilter, SampleOwners};
-use crate::scan::{Grain, Scan};
+use crate::scan::{Grain, Scan, ScannedRows};
 use crate::series::SeriesEntry;
 use crate::side_by_side::side_by_side;
 use crate::trace::read_spans;
@@ -60,11 +60,14 @@ impl Engine {
         let profiles = self.profiles_named(tenant, snapshot, &names, (from, until)).await?;
         let mut all_columns = vec!["profile_id", "trace_id", "span_id"];
         all_columns.extend(columns.iter().filter(|column| !["profile_id", "trace_id", "span_id"].contains(*column)));
-        let scan = Scan { range: (from, until), series: &uploads, grain: Grain::Sample, columns: &all_columns };
-        let mut each = |batch: &RecordBatch| {
+        let (range, grain) = ((from, until), Grain::Sample);
+        let scan = Scan { range, series: &uploads, grain, columns: &all_columns, with_counts: false };
+        let mut each = |rows: &ScannedRows<'_>| {
+            let batch = rows.batch;
             let ids = arrays::ids(batch, "profile_id")?;
             let (traces, spans) = (arrays::ids(batch, "trace_id")?, arrays::ids(batch, "span_id")?);
-            for row in (0..batch.num_rows()).filter(|row| traces.is_null(*row) && spans.is_null(*row)) {
+            let rows = rows.runs.iter().flat_map(|(_, run)| run.clone());
+            for row in rows.filter(|row| traces.is_null(*row) && spans.is_null(*row)) {
                 if let Some(span) = profiles.get(&arrays::id_at::<16>(ids, row)) {
                     visit(UploadedSample { batch, row, span: *span })?;
                 }

@@ -498,6 +498,8 @@ fn script_queries() {
     assert_eq!((&top["functions"][0]["self"], top["functions"].as_array().unwrap().len()), (&json!(55), 2));
     let samples = server.get_json(&format!("/api/v1/profiles?trace_id={TRACE}&start_time=now-1h&end_time=now"));
     assert_eq!((&samples["total"], &samples["next_offset"]), (&json!(4), &Value::Null));
+    let names = server.get_json("/api/v1/query?query=order-service.cpu&format=json")["flamebearer"]["names"].clone();
+    assert_eq!(names.as_array().unwrap().last(), Some(&json!("total")), "no function, so not among the top ones");
     assert_eq!(samples["samples"][0]["span_id"], SPAN);
     assert_eq!(samples["samples"][0]["stack_trace"].as_array().unwrap().last().unwrap()["function"], "main");
 
@@ -544,4 +546,27 @@ fn grafana_calls() {
     assert_eq!(server.get_json("/api/v1/status/buildinfo")["status"], "success");
     assert_eq!(ask_json(&server, "GetProfileStats", &json!({}))["dataIngested"], true);
     assert_eq!(server.post(path, "application/proto", b"\xff").unwrap().status, 400);
+}
+
+/// Scenario: samples that name their span but not its trace, as many SDKs do, and a question about the trace.
+/// Guarantee: they are found through the spans of the trace, each once, with the trace they belong to.
+#[test]
+fn samples_of_a_trace_by_its_spans() {
+    let (_store, server) = start();
+    let now = now_nanos() / 1_000_000_000 - 60;
+    let (start_time, end_time) = (format!("{now}000000000"), format!("{}000000000", now + 2));
+    let span = json!({ "traceId": TRACE, "spanId": SPAN, "name": "checkout", "kind": 2,
+        "startTimeUnixNano": start_time, "endTimeUnixNano": end_time });
+    let service = json!({ "attributes": [{ "key": "service.name", "value": { "stringValue": "shop" } }] });
+    let spans = json!({ "resourceSpans": [{ "resource": service, "scopeSpans": [{ "spans": [span] }] }] });
+    assert_eq!(server.post("/v1/traces", "application/json", spans.to_string().as_bytes()).unwrap().status, 200);
+    ingest_stacks(&server, &format!("shop.cpu{{span_id={SPAN}}}"), now, "main;hot 50\nmain;warm 20");
+    ingest_stacks(&server, &format!("shop.cpu{{span_id={SPAN},trace_id={TRACE}}}"), now, "main;named 1");
+    ingest_stacks(&server, "shop.cpu{span_id=00000000000000ff}", now, "main;elsewhere 1000");
+    let samples = server.get_json(&format!("/api/v1/profiles?trace_id={TRACE}&start_time=now-1h&end_time=now"));
+    assert_eq!(samples["total"], 3, "{samples}");
+    for sample in samples["samples"].as_array().unwrap() {
+        assert_eq!(sample["span_id"], SPAN, "{sample}");
+        assert_eq!(sample["trace_id"], TRACE, "{sample}");
+    }
 }

@@ -3,8 +3,9 @@
 use hotspan_generator::Workload;
 use serde_json::json as object;
 
+use super::profiles::cohort_flame;
 use super::{Budget, Question, json};
-use crate::expected::Expected;
+use crate::expected::{Expected, SERVICE};
 use crate::measure::{Call, Check};
 
 /// Explains the slower requests of the first service, which every trace begins in: ten thousand spans and more in an hour.
@@ -21,6 +22,27 @@ pub(crate) fn explain_questions<'e>(workload: &'e Workload, expected: &'e Expect
         ask("explain, slow cohort", format!("{{ resource.service.name = \"{service}\" && duration > 50ms }}"), budget),
         ask("explain, all spans of a service", format!("{{ resource.service.name = \"{service}\" }}"), budget),
     ]
+}
+
+/// How many spans the cohort of a join has.
+const JOINED_SPANS: usize = 10_000;
+
+/// The join in the large: the flame graph of ten thousand spans, and why they are slow.
+pub(crate) fn join_questions<'e>(workload: &'e Workload, expected: &'e Expected) -> Vec<Question<'e>> {
+    let service = workload.fleet().services.get(usize::from(SERVICE)).map_or("", |service| service.name.as_str());
+    let cohort = expected.slowest(JOINED_SPANS);
+    let samples = workload.settings().samples as f64 / 1e6;
+    let mut flame = cohort_flame(service, expected, cohort);
+    flame.name = format!("flame graph of {} spans among {samples} M samples, 1 h", cohort.count);
+    let body = object!({ "target": cohort.query(service), "from": expected.from, "to": expected.hour_end });
+    let call = Call { path: "/api/v1/explain".to_owned(), body: Some(body.to_string()) };
+    let check: Check<'e> = Box::new(is_consistent);
+    let explain = Question {
+        name: format!("explain of {} spans among {samples} M samples, 1 h", cohort.count),
+        calls: vec![(call, check)],
+        budget: Budget { cold: Some(3000.0), warm: Some(3000.0), ..Budget::none() },
+    };
+    vec![flame, explain]
 }
 
 /// Spans were compared, and the parts of their time sum to it.

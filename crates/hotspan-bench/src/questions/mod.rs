@@ -4,7 +4,7 @@ mod explain;
 mod profiles;
 mod traces;
 
-pub(crate) use explain::explain_questions;
+pub(crate) use explain::{explain_questions, join_questions};
 pub(crate) use profiles::{profile_questions, span_lookups};
 pub(crate) use traces::{trace_lookups, trace_questions};
 

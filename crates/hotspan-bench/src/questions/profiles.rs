@@ -5,7 +5,7 @@ use hotspan_model::{SpanId, TraceId};
 use serde_json::json;
 
 use super::{Budget, Question, json, number};
-use crate::expected::{Expected, SERVICE};
+use crate::expected::{Expected, SERVICE, SlowestSpans};
 use crate::measure::{Call, Check};
 
 const DAY: i64 = 24 * 3_600_000_000_000;
@@ -32,7 +32,7 @@ pub(crate) fn profile_questions<'e>(workload: &'e Workload, expected: &'e Expect
         flame("flame graph, one service, 24 h", Some(service), from + DAY, Budget::none()),
         flame("flame graph, all services, 24 h", None, from + DAY, Budget::none()),
         cpu_by_service(workload, expected),
-        cohort_flame(service, expected),
+        cohort_flame(service, expected, expected.slowest(usize::MAX)),
     ];
     questions.extend(span_lookups(workload, expected));
     questions
@@ -73,16 +73,16 @@ pub(crate) fn span_lookups<'e>(workload: &'e Workload, expected: &'e Expected) -
     ]
 }
 
-/// The flame graph of all spans of a service that start in the first hour: thousands of them, found by a search.
-fn cohort_flame<'e>(service: &str, expected: &'e Expected) -> Question<'e> {
+/// The flame graph of the slowest spans of a service in the first hour: thousands of them, found by a search.
+pub(super) fn cohort_flame<'e>(service: &str, expected: &'e Expected, cohort: SlowestSpans) -> Question<'e> {
     let body = json!({
-        "query": format!("{{ resource.service.name = \"{service}\" }}"),
+        "query": cohort.query(service),
         "type": "cpu",
         "from": expected.from,
         "to": expected.hour_end,
     });
-    let (spans, sum) = expected.cohort;
-    let sums_up = ticks_are(sum);
+    let spans = cohort.count;
+    let sums_up = ticks_are(cohort.value);
     let check: Check<'e> = Box::new(move |body| {
         let selected = number(&json(body)?["exactness"]["selected_spans"]).unwrap_or(0.0) as u64;
         if selected != spans {
