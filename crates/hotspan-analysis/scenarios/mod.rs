@@ -7,6 +7,7 @@
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used)]
 
 mod ambiguous;
+pub(crate) mod anything;
 mod clear;
 mod noise;
 pub(crate) mod workload;
@@ -73,7 +74,7 @@ pub(crate) fn question(scenario: &Scenario, seed: u64) -> Question {
         made.push((has_cause, workshop.finish()));
     }
     let (slow, fast) = pick(scenario, made, &mut random);
-    Question { vocabulary, slow, fast, subject: Subject::Cohort, seed: 7, text: String::new() }
+    Question { vocabulary, slow, fast, subject: Subject::Cohort, seed: 7, text: String::new(), unlinked: Vec::new() }
 }
 
 fn pick(scenario: &Scenario, mut made: Vec<(bool, Request)>, random: &mut Random) -> (Vec<Request>, Vec<Request>) {

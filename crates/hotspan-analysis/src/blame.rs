@@ -15,14 +15,22 @@ use crate::statistics::false_discovery::benjamini_hochberg;
 use crate::tree::{NodeId, NodeKey};
 use crate::vocabulary::TextId;
 
-/// False discoveries among the tests of one family.
+/// False discoveries among the tests of one family of operations.
 const DISCOVERY_RATE: f64 = 0.01;
+/// The same for the code inside an operation that differs: that there is something to find is known by then, and samples
+/// are few.
+const CODE_DISCOVERY_RATE: f64 = 0.05;
 /// The share of a difference that a single child must carry for the walk to go on without looking at the others.
 const SINGLE_CHILD: f64 = 0.8;
 /// The share of a difference that is collecting garbage for it to be one cause in all callers.
 const COLLECTING: f64 = 0.7;
+/// Time on the CPU beside time waited for one from which on running is the cause, and waiting its consequence.
+const RUNS_TOO: f64 = 0.25;
 /// The share that a child must carry where what is left is spread over many.
 const ONLY_LARGE_CHILD: f64 = 0.5;
+
+/// The chance at which requests that have more of something than any usual one are believed to be no coincidence.
+pub(crate) const SOME_EXCEED: f64 = 0.005;
 
 /// A place that explains a part of the difference.
 #[derive(Debug, Clone, PartialEq)]
@@ -67,25 +75,35 @@ impl Walk<'_> {
         self.matrix.difference(node).delta
     }
 
+    /// The children that differ, tested as one family.
+    fn believed(&self, family: &[NodeId], rate: f64) -> Vec<NodeId> {
+        let chances: Vec<f64> = family.iter().map(|child| self.matrix.chance(*child)).collect();
+        let believed = benjamini_hochberg(&chances, rate);
+        family.iter().zip(believed).filter(|(_, is)| *is).map(|(child, _)| *child).collect()
+    }
+
+    /// Whether a node surely has a real share, be it in all requests a little or in a few of them much.
+    fn is_large(&self, node: NodeId) -> bool {
+        let is_in_some = self.delta(node) >= self.smallest && self.matrix.exceedance(node) < SOME_EXCEED;
+        is_in_some || self.matrix.lower(node) >= self.smallest
+    }
+
     fn step(&self, node: NodeId, children: &[NodeId]) -> Step {
         if self.calls.ends_walk(node) {
             return Step::Stop { is_thin: false };
         }
         let delta = self.delta(node);
-        let ps: Vec<f64> = children.iter().map(|child| self.matrix.difference(*child).p).collect();
-        let believed = benjamini_hochberg(&ps, DISCOVERY_RATE);
-        let mut more: Vec<NodeId> = children
-            .iter()
-            .zip(believed)
-            .filter(|(child, is)| *is && self.delta(**child) > 0.0)
-            .map(|(child, _)| *child)
-            .collect();
+        let (operations, code): (Vec<NodeId>, Vec<NodeId>) =
+            children.iter().partition(|child| matches!(self.ledger.tree.node(**child).key, NodeKey::Operation(_)));
+        let mut more: Vec<NodeId> = self.believed(&operations, DISCOVERY_RATE);
+        more.extend(self.believed(&code, CODE_DISCOVERY_RATE));
+        more.retain(|child| self.delta(*child) > 0.0);
         more.sort_by(|a, b| self.delta(*b).total_cmp(&self.delta(*a)));
         let Some(first) = more.first().copied() else { return Step::Stop { is_thin: true } };
         if self.delta(first) >= SINGLE_CHILD * delta {
             return Step::Into(vec![first]);
         }
-        let large: Vec<NodeId> = more.into_iter().filter(|child| self.matrix.lower(*child) >= self.smallest).collect();
+        let large: Vec<NodeId> = more.into_iter().filter(|child| self.is_large(*child)).collect();
         let here = self.ledger.tree.node(node);
         let is_own = matches!(here.key, NodeKey::Function(_)) && here.is_own;
         let is_named = |child: &NodeId| {
@@ -170,5 +188,11 @@ pub fn kind_of(ledger: &Ledger, matrix: &Matrix, belongs: &[bool]) -> Part {
         }
     }
     let best = Part::ALL.into_iter().max_by(|a, b| deltas[*a as usize].total_cmp(&deltas[*b as usize]));
-    best.unwrap_or(Part::Unexplained)
+    match best {
+        // Who runs much waits for a CPU now and then, the more the busier the machine is.
+        Some(Part::Scheduling) if deltas[Part::Cpu as usize] > RUNS_TOO * deltas[Part::Scheduling as usize] => {
+            Part::Cpu
+        }
+        best => best.unwrap_or(Part::Unexplained),
+    }
 }

@@ -1,9 +1,10 @@
-//! From blamed nodes to causes: named by own code, made disjoint, measured with intervals, and ranked.
+//! From candidates to causes: made disjoint, measured with intervals, and ranked.
 
 use hashbrown::HashMap;
 
-use crate::blame::{Blame, kind_of};
+use crate::blame::{Blame, SOME_EXCEED, kind_of};
 use crate::calls::Calls;
+use crate::candidates::{Candidate, merged, nested_in};
 use crate::explanation::Cause;
 use crate::ledger::Ledger;
 use crate::matrix::{FEW_REQUESTS, Matrix, column, column_noise, membership};
@@ -11,7 +12,9 @@ use crate::moved::{node_name, service_name};
 use crate::part::Part;
 use crate::patterns::{Looks, patterns_of};
 use crate::request::Request;
+use crate::sources::Sources;
 use crate::statistics::bootstrap::{Interval, Resampled, Side};
+use crate::statistics::exceedance::chance_of_exceeding;
 use crate::tree::{NodeId, NodeKey, Tree};
 use crate::vocabulary::{TextId, Vocabulary};
 
@@ -22,12 +25,14 @@ pub const FIRST_SHARE: f64 = 0.2;
 pub const FURTHER_SHARE: f64 = 0.1;
 /// Samples that a cause must have on the side that has more of it.
 pub const FEWEST_SAMPLES: f64 = 8.0;
-/// A function with this share of all that a span does is the span itself under another name.
-const NEARLY_ALL: f64 = 0.8;
+/// The share of what a request is slower by that makes something the reason for it.
+const MOST_OF_IT: f64 = 0.5;
+/// Requests that must be slow by something for it to be a cause of some of them.
+const FEWEST_CARRIERS: usize = 2;
+/// Operations around an unsure candidate that are tried.
+const MOST_STEPS_OUT: usize = 24;
 /// Causes that are named at most.
 const MOST_CAUSES: usize = 10;
-/// Library functions that are named on the way.
-const MOST_VIA: usize = 4;
 
 /// Everything that is known when causes are named.
 #[derive(Debug)]
@@ -42,113 +47,78 @@ pub struct Findings<'a> {
     pub matrix: &'a Matrix,
     /// Their calls.
     pub calls: &'a Calls,
+    /// Which profiles there are.
+    pub sources: &'a Sources,
     /// Seed of resampling.
     pub seed: u64,
 }
 
-/// A cause before it is measured.
-#[derive(Debug, Clone)]
-struct Candidate {
-    /// Disjoint nodes; they and everything below are the cause.
-    nodes: Vec<NodeId>,
-    /// The function that is named.
-    function: Option<NodeId>,
-    via: Vec<String>,
-    operation: NodeId,
+/// A cause, and what else is known about it.
+#[derive(Debug)]
+pub struct Found {
+    /// The cause.
+    pub cause: Cause,
+    /// The node of its operation.
+    pub operation: NodeId,
+    /// The slow requests that are slow by this above all.
+    pub carriers: Vec<usize>,
 }
 
 impl Findings<'_> {
-    /// The causes that blame leads to, ranked, each with the node of its operation.
-    pub fn causes(&self, blamed: &[Blame]) -> Vec<(Cause, NodeId)> {
-        let candidates = merged(&self.ledger.tree, blamed.iter().filter_map(|blame| self.candidate(blame)).collect());
-        let causes = self.ranked(&candidates);
-        // Where no function is sure enough, the operation may be that several of them share.
-        if causes.is_empty() { self.ranked(&by_operation(&self.ledger.tree, &candidates)) } else { causes }
+    /// The causes that blame leads to, ranked.
+    pub fn causes(&self, blamed: &[Blame]) -> Vec<Found> {
+        let tree = &self.ledger.tree;
+        let named = blamed.iter().filter_map(|blame| self.candidate(blame));
+        let mut candidates = merged(tree, named.map(|candidate| self.named_by_code(candidate)).collect());
+        // Who is not sure enough is told by what lies around, one step at a time.
+        for _ in 0..MOST_STEPS_OUT {
+            let measured = self.measure(&candidates);
+            if measured.causes.iter().all(|measured| measured.is_sure) {
+                return self.ranked(&candidates, &measured);
+            }
+            let both = candidates.iter().zip(&measured.causes);
+            let next = both.filter_map(|(candidate, measured)| match measured.is_sure {
+                true => Some(candidate.clone()),
+                false => self.around(candidate),
+            });
+            candidates = merged(tree, next.collect());
+        }
+        Vec::new()
     }
 
-    /// Measures candidates and keeps those that surely explain enough.
-    fn ranked(&self, candidates: &[Candidate]) -> Vec<(Cause, NodeId)> {
-        let without: Vec<Vec<NodeId>> =
-            (0..candidates.len()).map(|at| nested_in(&self.ledger.tree, candidates, at)).collect();
-        let measured = self.measure(candidates, &without);
-        let total = self.matrix.difference(Tree::ROOT).delta;
-        let mut causes: Vec<(Interval, f64, Cause, NodeId)> = Vec::new();
-        for (at, (candidate, measured)) in candidates.iter().zip(&measured).enumerate() {
-            let is_sampled = candidate.function.is_some();
-            if is_sampled && self.most_periods(candidate, &without[at]) < FEWEST_SAMPLES {
-                continue;
-            }
-            if measured.interval.low > 0.0 && measured.share.low >= FURTHER_SHARE {
-                let cause = self.cause(candidate, &without[at], measured);
-                causes.push((measured.interval, measured.share.low, cause, candidate.operation));
-            }
-        }
-        causes.sort_by(|(a_interval, _, a, _), (b_interval, _, b, _)| {
-            let by_name = || (&a.service, &a.function).cmp(&(&b.service, &b.function));
-            b_interval.low.total_cmp(&a_interval.low).then_with(by_name)
-        });
-        if !causes.iter().any(|(_, share, ..)| *share >= FIRST_SHARE) {
+    /// Ranks candidates that are sure, if together they surely explain enough.
+    fn ranked(&self, candidates: &[Candidate], measurement: &Measurement) -> Vec<Found> {
+        if candidates.is_empty() || measurement.joint_share.low < FIRST_SHARE {
             return Vec::new();
         }
-        causes.truncate(MOST_CAUSES);
-        let whole = causes.iter().map(|(_, _, cause, _)| cause.delta_ms).sum::<f64>().max(total / 1e6);
-        let shared = causes.into_iter().map(|(_, _, mut cause, operation)| {
-            cause.share = cause.delta_ms / whole;
-            (cause, operation)
+        let mut found: Vec<(f64, Found)> = candidates
+            .iter()
+            .zip(&measurement.causes)
+            .map(|(candidate, measured)| {
+                let cause = self.cause(candidate, measured);
+                let carriers = measured.carriers.clone();
+                (measured.interval.low, Found { cause, operation: candidate.operation, carriers })
+            })
+            .collect();
+        found.sort_by(|(a_low, a), (b_low, b)| {
+            let by_size = || b.cause.delta_ms.total_cmp(&a.cause.delta_ms);
+            let by_name = || (&a.cause.service, &a.cause.function).cmp(&(&b.cause.service, &b.cause.function));
+            b_low.total_cmp(a_low).then_with(by_size).then_with(by_name)
+        });
+        found.truncate(MOST_CAUSES);
+        let total = self.matrix.difference(Tree::ROOT).delta / 1e6;
+        let whole = found.iter().map(|(_, found)| found.cause.delta_ms).sum::<f64>().max(total);
+        let shared = found.into_iter().map(|(_, mut found)| {
+            found.cause.share = found.cause.delta_ms / whole;
+            found
         });
         shared.collect()
     }
 
-    /// Names what was blamed. None if that is the span in question as a whole, which would say nothing.
-    fn candidate(&self, blame: &Blame) -> Option<Candidate> {
-        let tree = &self.ledger.tree;
-        let here = tree.node(blame.node);
-        let holder = if matches!(here.key, NodeKey::Part(_)) { here.parent } else { blame.node };
-        let operation = here.operation;
-        // From the holder upwards to the operation.
-        let functions: Vec<NodeId> = tree.upward(holder).take_while(|node| *node != operation).collect();
-        let own = functions.iter().position(|node| tree.node(*node).is_own);
-        if let Some(first) = blame.spread.first() {
-            let name = node_name(self.vocabulary, tree, *first);
-            let named = match own {
-                _ if tree.node(*first).is_own => *first,
-                Some(at) => functions[at],
-                None => *first,
-            };
-            let via = if named == *first { Vec::new() } else { vec![name] };
-            return Some(Candidate { nodes: blame.spread.clone(), function: Some(named), via, operation });
-        }
-        let named = own.unwrap_or(0);
-        if let Some(function) = functions.get(named) {
-            if blame.is_thin && self.is_nearly_all(*function) {
-                return None;
-            }
-            let below = functions[..named].iter().rev();
-            let via = below.take(MOST_VIA).map(|node| node_name(self.vocabulary, tree, *node)).collect();
-            return Some(Candidate { nodes: vec![*function], function: Some(*function), via, operation });
-        }
-        let is_in_question = tree.node(operation).parent == Tree::ROOT;
-        let is_call =
-            matches!(here.key, NodeKey::Part(Part::Downstream | Part::Lock | Part::Io | Part::Scheduling | Part::Gc));
-        if operation == Tree::ROOT || (is_in_question && !is_call) {
-            return None;
-        }
-        Some(Candidate { nodes: vec![blame.node], function: None, via: Vec::new(), operation })
-    }
-
-    /// Whether a function is nearly all that the span in question does anyway: naming it would say nothing.
-    fn is_nearly_all(&self, function: NodeId) -> bool {
-        let tree = &self.ledger.tree;
-        let operation = tree.node(function).operation;
-        let usual = |node: NodeId| self.matrix.moments[1][node as usize].mean;
-        let rest: f64 = (operation..tree.nodes().len() as NodeId)
-            .filter(|id| tree.node(*id).parent == operation && matches!(tree.node(*id).key, NodeKey::Function(_)))
-            .map(usual)
-            .sum();
-        tree.node(operation).parent == Tree::ROOT && usual(function) >= NEARLY_ALL * rest
-    }
-
-    fn measure(&self, candidates: &[Candidate], without: &[Vec<NodeId>]) -> Vec<Measured> {
+    /// Measures candidates, each without those that lie inside it.
+    fn measure(&self, candidates: &[Candidate]) -> Measurement {
+        let without: Vec<Vec<NodeId>> =
+            (0..candidates.len()).map(|at| nested_in(&self.ledger.tree, candidates, at)).collect();
         let columns = [0, 1].map(|side| {
             let vectors = &self.ledger.sides[side];
             let of = |(candidate, without): (&Candidate, &Vec<NodeId>)| {
@@ -156,7 +126,7 @@ impl Findings<'_> {
             };
             // The whole difference last, for shares.
             let whole = vectors.iter().map(|vector| vector.duration).collect();
-            candidates.iter().zip(without).map(of).chain([whole]).collect::<Vec<_>>()
+            candidates.iter().zip(&without).map(of).chain([whole]).collect::<Vec<_>>()
         });
         let noise = [0, 1].map(|side| {
             let vectors = &self.ledger.sides[side];
@@ -164,17 +134,24 @@ impl Findings<'_> {
                 column_noise(&self.ledger.tree, vectors, &candidate.nodes, without)
             };
             (vectors.len() < FEW_REQUESTS)
-                .then(|| candidates.iter().zip(without).map(of).chain([0.0]).collect::<Vec<_>>())
+                .then(|| candidates.iter().zip(&without).map(of).chain([0.0]).collect::<Vec<_>>())
         });
         let [slow, fast] = [0, 1].map(|side| Side { columns: &columns[side], known_variance: noise[side].as_deref() });
         let resampled = Resampled::draw(slow, fast, self.seed);
-        let [slow_columns, fast_columns] = columns;
-        let both = slow_columns.into_iter().zip(fast_columns).take(candidates.len()).enumerate();
-        both.map(|(at, (slow, fast))| {
-            let (interval, share) = (resampled.interval(at), resampled.share(at, candidates.len()));
-            Measured { slow, fast, interval, share }
-        })
-        .collect()
+        let whole = candidates.len();
+        let joint_share = resampled.joint_share(&(0..whole).collect::<Vec<_>>(), whole);
+        let causes = candidates.iter().zip(without).enumerate().map(|(at, (candidate, without))| {
+            let [slow, fast] = [0, 1].map(|side| columns[side][at].clone());
+            let (interval, share) = (resampled.interval(at), resampled.share(at, whole));
+            let periods = self.most_periods(candidate, &without);
+            let carriers = carriers(&slow, &fast, [&columns[0][whole], &columns[1][whole]]);
+            let mut measured = Measured { slow, fast, interval, share, carriers, without, is_sure: false };
+            let is_seen =
+                candidate.nodes == [candidate.operation] || candidate.function.is_none() || periods >= FEWEST_SAMPLES;
+            measured.is_sure = is_seen && measured.surely_has_share(self.matrix.difference(Tree::ROOT).delta);
+            measured
+        });
+        Measurement { causes: causes.collect(), joint_share }
     }
 
     /// Periods of sampling that a candidate's time is, on the side that has more of it.
@@ -187,8 +164,9 @@ impl Findings<'_> {
         sum(0).max(sum(1))
     }
 
-    fn cause(&self, candidate: &Candidate, without: &[NodeId], measured: &Measured) -> Cause {
+    fn cause(&self, candidate: &Candidate, measured: &Measured) -> Cause {
         let tree = &self.ledger.tree;
+        let without = measured.without.as_slice();
         let belongs = membership(tree, &candidate.nodes, without);
         let kind = match kind_of(self.ledger, self.matrix, &belongs) {
             Part::Unexplained => Part::Waiting,
@@ -226,8 +204,9 @@ impl Findings<'_> {
             delta_ms: slow_ms - fast_ms,
             interval_ms: [measured.interval.low / 1e6, measured.interval.high / 1e6],
             share: 0.0,
-            spans: measured.slow.iter().filter(|value| **value > 0.0).count(),
+            spans: measured.having(),
             samples: samples.sum(),
+            waiting_for_cpu_ms: if kind == Part::Cpu { self.delta_of(Part::Scheduling, &belongs) / 1e6 } else { 0.0 },
             pattern: patterns.first().copied(),
             helps: patterns.first().map(|pattern| pattern.helps()),
             patterns,
@@ -238,8 +217,15 @@ impl Findings<'_> {
         }
     }
 
+    /// What of a difference was spent on one thing.
+    fn delta_of(&self, part: Part, belongs: &[bool]) -> f64 {
+        let nodes = self.ledger.tree.nodes().iter().enumerate();
+        let of_part = nodes.filter(|(id, node)| belongs[*id] && node.key == NodeKey::Part(part));
+        of_part.map(|(id, _)| self.matrix.differences[id].delta).sum::<f64>().max(0.0)
+    }
+
     /// The file and line of the named function that carry most of the difference.
-    fn place(&self, candidate: &Candidate) -> (Option<String>, Option<u32>) {
+    pub(crate) fn place(&self, candidate: &Candidate) -> (Option<String>, Option<u32>) {
         let Some(NodeKey::Function(function)) = candidate.function.map(|node| self.ledger.tree.node(node).key) else {
             return (None, None);
         };
@@ -283,7 +269,9 @@ impl Findings<'_> {
             if let Some((_, frame)) = inside.last() {
                 *leaves.entry(self.vocabulary.frame_of(*frame).function).or_default() += time;
             }
-            let most = placement.repeats.iter().map(|(_, times)| *times).max().unwrap_or(1);
+            // Libraries that follow nested data call themselves, too; what a person can change is own code.
+            let repeats = placement.repeats.iter().filter(|(node, _)| tree.node(*node).is_own);
+            let most = repeats.map(|(_, times)| *times).max().unwrap_or(1);
             repeated += time * f64::from(most);
             deep += time * inside.len() as f64;
         }
@@ -303,12 +291,58 @@ impl Findings<'_> {
     }
 }
 
+/// Candidates side by side.
+struct Measurement {
+    causes: Vec<Measured>,
+    /// What all of them together have of the whole difference.
+    joint_share: Interval,
+}
+
 struct Measured {
     slow: Vec<f64>,
     fast: Vec<f64>,
     interval: Interval,
     /// Of the whole difference.
     share: Interval,
+    /// The slow requests that are slow by this above all.
+    carriers: Vec<usize>,
+    /// Nodes inside that are causes of their own.
+    without: Vec<NodeId>,
+    is_sure: bool,
+}
+
+impl Measured {
+    /// Whether this has a real share of the difference: in the mean, or as what some of the requests are slow by.
+    fn surely_has_share(&self, difference: f64) -> bool {
+        if self.interval.low > 0.0 && self.share.low >= FURTHER_SHARE {
+            return true;
+        }
+        let most = self.fast.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let beyond = self.slow.iter().filter(|value| **value > most).count();
+        self.carriers.len() >= FEWEST_CARRIERS
+            && self.interval.low > 0.0
+            && chance_of_exceeding(beyond, self.slow.len(), self.fast.len()) < SOME_EXCEED
+            && mean(&self.slow) - mean(&self.fast) >= FURTHER_SHARE * difference
+    }
+
+    /// Slow requests with clearly more of it than is usual.
+    fn having(&self) -> usize {
+        let mut usual = self.fast.clone();
+        usual.sort_unstable_by(f64::total_cmp);
+        let bound = usual.get(usual.len() * 19 / 20).copied().unwrap_or(0.0).max(0.0);
+        self.slow.iter().filter(|value| **value > bound).count()
+    }
+}
+
+/// The slow requests in which something takes more than in any fast one, and is most of what they are slower by.
+fn carriers(slow: &[f64], fast: &[f64], [durations, usual]: [&[f64]; 2]) -> Vec<usize> {
+    let most = fast.iter().copied().fold(0.0, f64::max);
+    let (mean_cost, mean_duration) = (mean(fast), mean(usual));
+    let is_carrier = |(at, value): (usize, &f64)| {
+        let is_most = value - mean_cost >= MOST_OF_IT * (durations[at] - mean_duration);
+        (*value > most && is_most).then_some(at)
+    };
+    slow.iter().enumerate().filter_map(is_carrier).collect()
 }
 
 struct CauseLooks {
@@ -320,50 +354,4 @@ struct CauseLooks {
 
 fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len().max(1) as f64
-}
-
-/// Causes in the same function of the same service are one, wherever it was called from.
-fn merged(tree: &Tree, candidates: Vec<Candidate>) -> Vec<Candidate> {
-    let mut merged: Vec<Candidate> = Vec::new();
-    let mut index: HashMap<(NodeKey, NodeKey), usize> = HashMap::new();
-    for candidate in candidates {
-        let operation = tree.node(candidate.operation).key;
-        let subject = tree.node(candidate.function.unwrap_or(candidate.nodes[0])).key;
-        match index.get(&(operation, subject)) {
-            Some(at) => {
-                let nodes = &mut merged[*at].nodes;
-                nodes.extend(&candidate.nodes);
-                nodes.sort_unstable();
-                nodes.dedup();
-                let all = nodes.clone();
-                nodes.retain(|node| !all.iter().any(|other| other != node && tree.is_within(*node, *other)));
-            }
-            None => {
-                index.insert((operation, subject), merged.len());
-                merged.push(candidate);
-            }
-        }
-    }
-    merged
-}
-
-/// Operations, other than the one in question, in which several candidates lie.
-fn by_operation(tree: &Tree, candidates: &[Candidate]) -> Vec<Candidate> {
-    let mut operations: Vec<Candidate> = Vec::new();
-    for candidate in candidates.iter().filter(|candidate| tree.node(candidate.operation).parent != Tree::ROOT) {
-        match operations.iter_mut().find(|known| known.operation == candidate.operation) {
-            Some(known) => known.nodes.extend(&candidate.nodes),
-            None => operations.push(Candidate { function: None, via: Vec::new(), ..candidate.clone() }),
-        }
-    }
-    operations.retain(|operation| operation.nodes.len() > 1);
-    operations
-}
-
-/// The nodes of other causes inside one: they are not counted twice.
-fn nested_in(tree: &Tree, candidates: &[Candidate], at: usize) -> Vec<NodeId> {
-    let others = candidates.iter().enumerate().filter(|(other, _)| *other != at).flat_map(|(_, other)| &other.nodes);
-    let inside =
-        |node: &&NodeId| candidates[at].nodes.iter().any(|above| above != *node && tree.is_within(**node, *above));
-    others.filter(inside).copied().collect()
 }

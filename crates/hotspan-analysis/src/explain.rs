@@ -22,7 +22,7 @@ use crate::vocabulary::Vocabulary;
 /// What is asked about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Subject {
-    /// One request, named by its trace or span: what did it do that others do not?
+    /// One request, or a handful: what did it do that others do not?
     Single,
     /// A group of requests: what do they do more of than the others?
     Cohort,
@@ -43,6 +43,8 @@ pub struct Question {
     pub seed: u64,
     /// The text of the question: attributes named in it are no news.
     pub text: String,
+    /// Services that send profiles, though none of these requests' spans has samples of theirs.
+    pub unlinked: Vec<String>,
 }
 
 /// The answer, and what it was read off.
@@ -58,8 +60,8 @@ pub struct Analysis {
     pub matrix: Matrix,
     /// The answer.
     pub explanation: Explanation,
-    /// The operation node of each cause.
-    cause_operations: Vec<NodeId>,
+    /// The operation node of each cause, and the slow requests that are slow by it.
+    cause_places: Vec<(NodeId, Vec<usize>)>,
     text: String,
 }
 
@@ -71,8 +73,8 @@ impl Analysis {
         for (side, vectors) in self.ledger.sides.iter().enumerate() {
             for (request, vector) in vectors.iter().enumerate() {
                 spans.push((side, request, 0));
-                let blamed =
-                    vector.spans.iter().filter(|(node, span)| *span != 0 && self.cause_operations.contains(node));
+                let is_blamed = |node: NodeId| self.cause_places.iter().any(|(operation, _)| *operation == node);
+                let blamed = vector.spans.iter().filter(|(node, span)| *span != 0 && is_blamed(*node));
                 spans.extend(blamed.map(|(_, span)| (side, request, *span as usize)));
             }
         }
@@ -84,8 +86,10 @@ impl Analysis {
         let text = &self.text;
         let known = |attribute: &str| text.contains(attribute);
         let sides = [self.sides[0].as_slice(), self.sides[1].as_slice()];
-        for (cause, operation) in self.explanation.causes.iter_mut().zip(&self.cause_operations) {
-            cause.requests = separating_attributes(&self.vocabulary, &self.ledger, sides, *operation, &known);
+        for (cause, (operation, carriers)) in self.explanation.causes.iter_mut().zip(&self.cause_places) {
+            // Where requests are slow for different reasons, those of this one are what is told apart.
+            let slow = if carriers.len() >= FEW_REQUESTS { carriers.clone() } else { (0..sides[0].len()).collect() };
+            cause.requests = separating_attributes(&self.vocabulary, &self.ledger, sides, &slow, *operation, &known);
         }
     }
 
@@ -99,6 +103,7 @@ impl Analysis {
             subject: Subject::Cohort,
             seed,
             text: self.text,
+            unlinked: Vec::new(),
         }
     }
 }
@@ -110,7 +115,9 @@ const VISIBLE: f64 = 3.5;
 
 /// Explains why the requests in question take longer than the others.
 pub fn analyse(question: Question) -> Analysis {
-    let Question { vocabulary, mut slow, mut fast, subject, seed, text } = question;
+    let Question { vocabulary, mut slow, mut fast, subject, seed, text, unlinked } = question;
+    // A handful is no group whose mean could be judged: each is, by what is usual.
+    let subject = if slow.len() < FEW_REQUESTS { Subject::Single } else { subject };
     let folded = fold_silent_spans(&vocabulary, &mut [&mut slow, &mut fast]);
     let skew = correct_clocks(&vocabulary, &mut [&mut slow, &mut fast]);
     let sources = Sources::of(&vocabulary, &[&slow, &fast]);
@@ -122,17 +129,26 @@ pub fn analyse(question: Question) -> Analysis {
     let is_slower = is_slower(subject, &ledger, &matrix);
     let has_enough = match subject {
         Subject::Single => !slow.is_empty() && fast.len() >= FEW_REQUESTS,
-        Subject::Cohort => slow.len() >= FEW_REQUESTS && fast.len() >= FEW_REQUESTS,
+        Subject::Cohort => fast.len() >= FEW_REQUESTS,
     };
-    let (causes, cause_operations) = if has_enough && is_slower {
+    let sides = [slow.as_slice(), fast.as_slice()];
+    let findings = Findings {
+        vocabulary: &vocabulary,
+        sides,
+        ledger: &ledger,
+        matrix: &matrix,
+        calls: &calls,
+        sources: &sources,
+        seed,
+    };
+    let (causes, cause_places): (Vec<Cause>, Vec<_>) = if has_enough && is_slower {
         let walk = Walk { ledger: &ledger, matrix: &matrix, calls: &calls, smallest: FURTHER_SHARE * difference.delta };
-        let sides = [slow.as_slice(), fast.as_slice()];
-        let findings =
-            Findings { vocabulary: &vocabulary, sides, ledger: &ledger, matrix: &matrix, calls: &calls, seed };
-        findings.causes(&walk.blame()).into_iter().unzip()
+        let found = findings.causes(&walk.blame()).into_iter();
+        found.map(|found| (found.cause, (found.operation, found.carriers))).unzip()
     } else {
         (Vec::new(), Vec::new())
     };
+    let widest = if causes.is_empty() { findings.widest() } else { None };
     let smallest_visible_ms = smallest_visible_ms(&sources, &matrix, slow.len(), is_slower);
     let verdict = verdict(&causes, has_enough, is_slower, &matrix, &summaries, subject);
     let durations =
@@ -149,6 +165,7 @@ pub fn analyse(question: Question) -> Analysis {
     let mut explanation = Explanation {
         verdict,
         causes,
+        widest,
         slow: summaries[0].clone(),
         fast: summaries[1].clone(),
         delta_ms: difference.delta / 1e6,
@@ -162,10 +179,9 @@ pub fn analyse(question: Question) -> Analysis {
         comparison: None,
         notes: Vec::new(),
     };
-    explanation.notes = notes(&vocabulary, &sources, &ledger, &explanation, subject);
+    explanation.notes = notes(&vocabulary, &sources, &ledger, &explanation, &unlinked);
     explanation.notes.extend(folded_note(&vocabulary, &folded));
-    let mut analysis =
-        Analysis { vocabulary, sides: [slow, fast], ledger, matrix, explanation, cause_operations, text };
+    let mut analysis = Analysis { vocabulary, sides: [slow, fast], ledger, matrix, explanation, cause_places, text };
     analysis.name_requests();
     analysis
 }

@@ -28,6 +28,9 @@ pub struct Explanation {
     pub verdict: Verdict,
     /// The causes, the one that surely costs most first. They do not overlap.
     pub causes: Vec<Cause>,
+    /// Where most of the time goes, whatever others do; told where there are no causes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub widest: Option<Widest>,
     /// The requests in question.
     pub slow: SideSummary,
     /// Those they are compared with.
@@ -89,6 +92,9 @@ pub struct Cause {
     pub spans: usize,
     /// Samples behind it, on both sides.
     pub samples: u64,
+    /// For time on the CPU: what of the difference was spent waiting for one, since the machine was busy.
+    #[serde(skip_serializing_if = "is_nothing")]
+    pub waiting_for_cpu_ms: f64,
     /// The most telling pattern.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pattern: Option<Pattern>,
@@ -108,6 +114,29 @@ pub struct Cause {
     pub traces: Vec<String>,
     /// Where to see it.
     pub link: String,
+}
+
+fn is_nothing(value: &f64) -> bool {
+    *value == 0.0
+}
+
+/// Where most of the time goes.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Widest {
+    /// The service.
+    pub service: String,
+    /// The operation.
+    pub operation: String,
+    /// The function of own code, where samples tell.
+    pub function: Option<String>,
+    /// Its file.
+    pub file: Option<String>,
+    /// The line of it that costs most.
+    pub line: Option<u32>,
+    /// Milliseconds a request.
+    pub ms: f64,
+    /// The part of the duration that this is.
+    pub share: f64,
 }
 
 /// One side of the comparison.

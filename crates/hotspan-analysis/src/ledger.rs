@@ -100,8 +100,7 @@ fn prepare(vocabulary: &Vocabulary, sources: &Sources, request: &Request, eviden
     let mut weighed = Vec::new();
     for (index, sample) in request.samples.iter().enumerate() {
         let span = &request.spans[sample.span as usize];
-        let service = vocabulary.operation_of(span.operation).service;
-        let Some((part, share)) = sources.part_of(vocabulary, service, sample) else { continue };
+        let Some((part, share)) = sources.part_of(vocabulary, span.operation, sample) else { continue };
         let own = own[sample.span as usize];
         let value = sample.value as f64;
         let counted = match sample.time {

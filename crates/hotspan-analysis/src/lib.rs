@@ -19,6 +19,7 @@
 
 pub mod blame;
 pub mod calls;
+mod candidates;
 pub mod causes;
 pub mod clock_skew;
 pub mod comparison;
@@ -43,6 +44,7 @@ pub mod sources;
 pub mod statistics;
 pub mod tree;
 pub mod vocabulary;
+mod widest;
 
 pub use explain::{Analysis, Question, Subject, analyse};
 pub use explanation::{Cause, Explanation, Verdict};

@@ -1,6 +1,7 @@
 //! Requests times nodes: for each node of the tree, what it and everything below it took on either side.
 
 use crate::ledger::{Ledger, RequestVector};
+use crate::statistics::exceedance::chance_of_exceeding;
 use crate::statistics::welch::{Difference, Moments, welch};
 use crate::tree::{NodeId, NodeKey, Tree};
 
@@ -16,6 +17,8 @@ pub struct Matrix {
     pub differences: Vec<Difference>,
     /// How surely each node's share of the whole difference is known: the standard error of what is not in proportion.
     share_errors: Vec<f64>,
+    /// The chance that as many slow requests have more of a node than any fast one, if nothing told them apart.
+    exceedance: Vec<f64>,
     /// Samples below each node on either side: how many, and how many periods their time is.
     pub samples: [Vec<(u64, f64)>; 2],
 }
@@ -23,8 +26,19 @@ pub struct Matrix {
 impl Matrix {
     /// Sums up the vectors of a ledger.
     pub fn of(ledger: &Ledger) -> Self {
-        let [(slow, slow_covariances), (fast, fast_covariances)] =
+        let [(mut slow, mut slow_covariances), (fast, fast_covariances)] =
             [0, 1].map(|side| moments(&ledger.tree, &ledger.sides[side]));
+        let few = ledger.sides[0].len();
+        if (1..FEW_REQUESTS).contains(&few) {
+            // The spread of so few is not known; that of the others is what they are judged by.
+            let scale = ledger.sides[1].len() as f64 / few as f64;
+            for (slow, fast) in slow.iter_mut().zip(&fast) {
+                slow.mean_variance += fast.mean_variance * scale;
+            }
+            for (slow, fast) in slow_covariances.iter_mut().zip(&fast_covariances) {
+                *slow += fast * scale;
+            }
+        }
         let differences: Vec<Difference> = slow.iter().zip(&fast).map(|(slow, fast)| welch(*slow, *fast)).collect();
         let whole = differences[Tree::ROOT as usize];
         let covariances = slow_covariances.iter().zip(&fast_covariances).map(|(slow, fast)| slow + fast);
@@ -48,7 +62,8 @@ impl Matrix {
             }
             counts
         });
-        Self { moments, differences, share_errors, samples }
+        let exceedance = exceedance(ledger);
+        Self { moments, differences, share_errors, exceedance, samples }
     }
 
     /// The difference of a node.
@@ -56,10 +71,46 @@ impl Matrix {
         self.differences[node as usize]
     }
 
+    /// The chance of a difference as large if there were none: of the means, or of a part of the slow requests.
+    pub fn chance(&self, node: NodeId) -> f64 {
+        // Two ways to be surprised: the second counts double.
+        self.differences[node as usize].p.min(2.0 * self.exceedance[node as usize])
+    }
+
+    /// The chance that as many slow requests have more of a node than any fast one.
+    pub fn exceedance(&self, node: NodeId) -> f64 {
+        self.exceedance[node as usize]
+    }
+
     /// The lower end of what a node has of the whole difference, two standard errors below it.
     pub fn lower(&self, node: NodeId) -> f64 {
         self.differences[node as usize].delta - 2.0 * self.share_errors[node as usize]
     }
+}
+
+fn exceedance(ledger: &Ledger) -> Vec<f64> {
+    let count = ledger.tree.nodes().len();
+    let mut totals = Totals::default();
+    // How many requests have the node at all, and the most that one has of it.
+    let mut usual = vec![(0usize, f64::NEG_INFINITY); count];
+    for vector in &ledger.sides[1] {
+        for_each_total(&ledger.tree, &vector.times, &mut totals, |node, value| {
+            let (having, most) = &mut usual[node as usize];
+            *having += 1;
+            *most = most.max(value);
+        });
+    }
+    let fast = ledger.sides[1].len();
+    let bounds: Vec<f64> =
+        usual.into_iter().map(|(having, most)| if having < fast { most.max(0.0) } else { most }).collect();
+    let mut beyond = vec![0usize; count];
+    for vector in &ledger.sides[0] {
+        for_each_total(&ledger.tree, &vector.times, &mut totals, |node, value| {
+            beyond[node as usize] += usize::from(value > bounds[node as usize]);
+        });
+    }
+    let slow = ledger.sides[0].len();
+    beyond.into_iter().map(|beyond| chance_of_exceeding(beyond, slow, fast)).collect()
 }
 
 /// What each node took in one request, given to `visit` node by node.

@@ -1,7 +1,6 @@
 //! What to know besides the causes: what could not be seen, why, and what to change to see it.
 
-use crate::explain::Subject;
-use crate::explanation::{Explanation, Verdict};
+use crate::explanation::{Explanation, Verdict, Widest};
 use crate::ledger::Ledger;
 use crate::matrix::FEW_REQUESTS;
 use crate::moved::service_name;
@@ -19,12 +18,15 @@ pub(crate) fn notes(
     sources: &Sources,
     ledger: &Ledger,
     explanation: &Explanation,
-    subject: Subject,
+    unlinked: &[String],
 ) -> Vec<String> {
     let is_slower = explanation.is_slower;
     let mut notes = Vec::new();
     let (slow, fast) = (&explanation.slow, &explanation.fast);
-    too_few(&mut notes, explanation, subject);
+    if let Some(widest) = &explanation.widest {
+        notes.push(most_of_the_time(widest, explanation.slow.mean_ms));
+    }
+    too_few(&mut notes, explanation, unlinked);
     if slow.spans > 0 && fast.spans >= FEW_REQUESTS && !is_slower && explanation.verdict == Verdict::Nothing {
         notes.push(if explanation.delta_ms < 0.0 {
             format!(
@@ -44,7 +46,7 @@ pub(crate) fn notes(
             )
         });
     }
-    unexplained(&mut notes, vocabulary, sources, ledger, explanation, is_slower);
+    unexplained(&mut notes, vocabulary, sources, ledger, explanation, unlinked);
     sampling(&mut notes, explanation);
     for (operation, scale) in &ledger.evidence.scaled {
         let operation = vocabulary.operation_of(*operation);
@@ -68,13 +70,31 @@ pub(crate) fn notes(
     notes
 }
 
-fn too_few(notes: &mut Vec<String>, explanation: &Explanation, subject: Subject) {
+/// Where the time goes, for who asks and has nothing to compare with.
+fn most_of_the_time(widest: &Widest, duration: f64) -> String {
+    let Widest { service, operation, function, .. } = widest;
+    let inside = format!("{service} {operation}");
+    let name = match (function, place_of(widest.file.as_deref(), widest.line)) {
+        (Some(function), Some(place)) => format!("{function} ({place}) in {inside}"),
+        (Some(function), None) => format!("{function} in {inside}"),
+        (None, _) => inside,
+    };
+    format!("Most of the time, {} of {} a request, goes to {name}.", ms(widest.ms), ms(duration))
+}
+
+/// `tax.go:112`.
+pub(crate) fn place_of(file: Option<&str>, line: Option<u32>) -> Option<String> {
+    let file = file?.rsplit('/').next()?;
+    Some(line.map_or_else(|| file.to_owned(), |line| format!("{file}:{line}")))
+}
+
+fn too_few(notes: &mut Vec<String>, explanation: &Explanation, unlinked: &[String]) {
     let (slow, fast) = (&explanation.slow, &explanation.fast);
     if slow.spans == 0 {
         notes.push("No span matches in this time: check the query, or widen the time range.".to_owned());
-    } else if subject == Subject::Cohort && slow.spans < FEW_REQUESTS {
+    } else if slow.spans > 1 && slow.spans < FEW_REQUESTS {
         notes.push(format!(
-            "Only {} requests match; at least {FEW_REQUESTS} are needed to tell chance from cause. Widen the time range.",
+            "Only {} requests match: each is judged by what is usual, and what they share may be chance. A wider time range would tell more.",
             slow.spans
         ));
     }
@@ -85,10 +105,13 @@ fn too_few(notes: &mut Vec<String>, explanation: &Explanation, subject: Subject)
         ));
     }
     if slow.spans > 0 && slow.samples == 0 {
-        notes.push(
-            "No samples belong to these spans: profiles must be sent, and must name the span (or its trace and thread) they were taken in."
-                .to_owned(),
-        );
+        notes.push(match unlinked {
+            [] => "No samples belong to these spans: no profiles of these services were sent in this time.".to_owned(),
+            _ => format!(
+                "No samples belong to these spans: {} sends profiles, but they do not name their spans. Let the profiler put span ids on its samples, or ask with links = inferred.",
+                unlinked.join(", ")
+            ),
+        });
     } else if slow.spans > 0 && fast.spans > 0 && fast.samples == 0 {
         notes.push("The requests compared with have no samples, so that code can't be compared.".to_owned());
     }
@@ -101,8 +124,9 @@ fn unexplained(
     sources: &Sources,
     ledger: &Ledger,
     explanation: &Explanation,
-    is_slower: bool,
+    unlinked: &[String],
 ) {
+    let is_slower = explanation.is_slower;
     let part = |kind: Part| explanation.ledger.parts.iter().find(|part| part.kind == kind.name());
     let duration = explanation.ledger.duration_ms;
     if let Some(rest) = part(Part::Unexplained).filter(|rest| rest.ms > WORTH_A_WORD * duration) {
@@ -138,7 +162,12 @@ fn unexplained(
     for (service, time, is_profiled, sees_waiting) in
         open.into_iter().filter(|(_, time, ..)| *time > WORTH_A_WORD * duration).take(2)
     {
-        if !is_profiled {
+        if unlinked.contains(&service) {
+            notes.push(format!(
+                "{service} has {} a request on the critical path, and its profiles do not name their spans: let its profiler put span ids on its samples.",
+                ms(time)
+            ));
+        } else if !is_profiled {
             notes.push(format!(
                 "{service} has {} a request on the critical path, but no samples of it: profile that service.",
                 ms(time)
@@ -209,6 +238,8 @@ pub(crate) fn folded_note(vocabulary: &Vocabulary, folded: &[OperationId]) -> Op
 /// Milliseconds as a person reads them.
 pub(crate) fn ms(value: f64) -> String {
     let size = value.abs();
+    // No minus before nothing.
+    let value = if size < 0.000_5 { 0.0 } else { value };
     if size >= 10_000.0 {
         format!("{:.1} s", value / 1e3)
     } else if size >= 1_000.0 {

@@ -32,23 +32,26 @@ const DISCOVERY_RATE: f64 = 0.001;
 /// Distinct numbers from which on a number is an amount and not a code.
 const AMOUNT: usize = 8;
 
-/// The attributes that separate, by the spans in question and by those of the operation that is blamed.
-/// `known` are names that the question itself is about: they would only repeat it.
+/// The attributes that separate the requests `slow` of the slow side, by the spans in question and by those of the
+/// operation that is blamed. `known` are names that the question itself is about: they would only repeat it.
 pub fn separating_attributes(
     vocabulary: &Vocabulary,
     ledger: &Ledger,
     sides: [&[Request]; 2],
+    slow: &[usize],
     operation: NodeId,
     known: &dyn Fn(&str) -> bool,
 ) -> Vec<Separating> {
-    let counts = sides.map(|side| side.len() as f64);
+    let counts = [slow.len() as f64, sides[1].len() as f64];
+    let fast: Vec<usize> = (0..sides[1].len()).collect();
     if counts[0] < 5.0 || counts[1] < 5.0 {
         return Vec::new();
     }
     let mut texts: HashMap<(TextId, TextId), [f64; 2]> = HashMap::new();
     let mut numbers: HashMap<TextId, [Vec<f64>; 2]> = HashMap::new();
-    for (side, requests) in sides.into_iter().enumerate() {
-        for (request, vector) in requests.iter().zip(&ledger.sides[side]) {
+    for (side, chosen) in [slow, fast.as_slice()].into_iter().enumerate() {
+        for at in chosen {
+            let (request, vector) = (&sides[side][*at], &ledger.sides[side][*at]);
             let blamed = vector.spans.iter().find(|(node, _)| *node == operation).map_or(0, |(_, span)| *span as usize);
             let mut seen: HashSet<(TextId, TextId)> = HashSet::new();
             let spans = [Some(0), (blamed != 0).then_some(blamed)];

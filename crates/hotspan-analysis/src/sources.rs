@@ -1,14 +1,16 @@
 //! Which profiles of a service count, so that no nanosecond is counted twice.
 //!
-//! Time on the CPU comes from CPU profiles. Waiting comes from the best source that a service has: off-CPU time, else
-//! wall-clock time, else what its locks say. The choice is made for a service as a whole and for both sides alike:
-//! a source that is there on one side only would look like a difference.
+//! Time on the CPU comes from CPU profiles. Waiting comes from the best source that a service has: wall-clock time beside
+//! CPU time, else off-CPU time. What is off the CPU is often told by sampling the wall clock and taking off what the thread
+//! ran since the last sample; in a short span that is mostly what was before it. What locks say is exact, and better than
+//! samples if they see the same waits. The choice is made for a service as a whole and for both sides alike: a source that
+//! is there on one side only would look like a difference.
 
 use hashbrown::HashMap;
 
 use crate::part::{Part, part_of_running, part_of_waiting};
 use crate::request::{Measure, Request, RequestSample};
-use crate::vocabulary::{TextId, Vocabulary};
+use crate::vocabulary::{OperationId, TextId, Vocabulary};
 
 /// What one service's profiles say.
 #[derive(Debug, Default)]
@@ -16,27 +18,84 @@ struct ServiceSources {
     samples: [u64; Measure::ALL.len()],
     /// Time that one sample of each measure stands for, about.
     quantum: [f64; Measure::ALL.len()],
-    /// Time by leaf function, on the CPU and by the wall clock.
-    leaf_times: HashMap<TextId, (f64, f64)>,
+    /// Time waited for locks, by what says so.
+    lock_times: [f64; Measure::ALL.len()],
+    /// Time by leaf function.
+    leaf_times: HashMap<TextId, RunningTime>,
+}
+
+impl ServiceSources {
+    /// Which profiles tell what the service waits for.
+    fn source_of_waits(&self) -> Option<Measure> {
+        let has = |measure: Measure| self.samples[measure as usize] > 0;
+        match (has(Measure::Wall), has(Measure::OffCpu)) {
+            (true, false) => Some(Measure::Wall),
+            (true, true) if has(Measure::Cpu) => Some(Measure::Wall),
+            (_, true) => Some(Measure::OffCpu),
+            (false, false) => None,
+        }
+    }
+}
+
+/// Time in code that is not known to wait.
+#[derive(Debug, Default, Clone, Copy)]
+struct RunningTime {
+    cpu: f64,
+    wall: f64,
+    wall_samples: u64,
+}
+
+impl RunningTime {
+    fn add(&mut self, sample: &RequestSample) {
+        match sample.measure {
+            Measure::Cpu => self.cpu += sample.value as f64,
+            Measure::Wall => {
+                self.wall += sample.value as f64;
+                self.wall_samples += 1;
+            }
+            _ => {}
+        }
+    }
+
+    /// Share of the time in which a CPU was used.
+    fn on_cpu(self) -> f64 {
+        (self.cpu / self.wall.max(1.0)).clamp(0.0, 1.0)
+    }
 }
 
 /// The sources of all services, and what each stack does.
 #[derive(Debug)]
 pub struct Sources {
     services: HashMap<TextId, ServiceSources>,
+    /// Time by operation.
+    operation_times: HashMap<OperationId, RunningTime>,
     running: Vec<Part>,
     waiting: Vec<Option<Part>>,
 }
 
 /// Nobody samples less often than this; a single long wait does not make a long period.
 const LONGEST_PERIOD: f64 = 100e6;
+/// Wall-clock samples of a function from which on its own use of the CPU is known; else its operation's is taken.
+const ENOUGH_OF_A_LEAF: u64 = 30;
+/// Share of the time off the CPU that is worth telling apart.
+const OFTEN_OFF: f64 = 0.2;
+/// Share of the time on the CPU from which on code that does not run waits for a CPU, not for something unknown.
+const RUNS_AT_ALL: f64 = 0.05;
+/// Share of the lock waits by the wall clock that locks must have seen themselves to be believed.
+const LOCKS_SEE_ENOUGH: f64 = 0.5;
 /// Values looked at to find the period of a measure.
 const VALUES_LOOKED_AT: usize = 4096;
 
 impl Sources {
     /// Looks through the samples of both sides.
     pub fn of(vocabulary: &Vocabulary, sides: &[&[Request]]) -> Self {
+        let stacks = 0..vocabulary.stack_count() as u32;
+        let running: Vec<Part> =
+            stacks.clone().map(|stack| part_of_running(vocabulary.functions_from_leaf(stack))).collect();
+        let waiting: Vec<Option<Part>> =
+            stacks.map(|stack| part_of_waiting(vocabulary.functions_from_leaf(stack))).collect();
         let mut services: HashMap<TextId, ServiceSources> = HashMap::new();
+        let mut operation_times: HashMap<OperationId, RunningTime> = HashMap::new();
         let mut values: HashMap<(TextId, Measure), Vec<i64>> = HashMap::new();
         for request in sides.iter().flat_map(|side| side.iter()) {
             for sample in &request.samples {
@@ -48,13 +107,15 @@ impl Sources {
                 if seen.len() < VALUES_LOOKED_AT {
                     seen.push(sample.value.max(1));
                 }
+                let waits_for = waiting[sample.stack as usize];
+                if sample.measure == Measure::Lock || waits_for == Some(Part::Lock) {
+                    sources.lock_times[sample.measure as usize] += sample.value as f64;
+                }
+                if sample.measure == Measure::Cpu || waits_for.is_none() {
+                    operation_times.entry(operation).or_default().add(sample);
+                }
                 if let Some(leaf) = vocabulary.stack_of(sample.stack).last() {
-                    let times = sources.leaf_times.entry(vocabulary.frame_of(*leaf).function).or_default();
-                    match sample.measure {
-                        Measure::Cpu => times.0 += sample.value as f64,
-                        Measure::Wall => times.1 += sample.value as f64,
-                        _ => {}
-                    }
+                    sources.leaf_times.entry(vocabulary.frame_of(*leaf).function).or_default().add(sample);
                 }
             }
         }
@@ -66,12 +127,7 @@ impl Sources {
                 sources.quantum[measure as usize] = small.min(LONGEST_PERIOD);
             }
         }
-        let stacks = 0..vocabulary.stack_count() as u32;
-        Self {
-            services,
-            running: stacks.clone().map(|stack| part_of_running(vocabulary.functions_from_leaf(stack))).collect(),
-            waiting: stacks.map(|stack| part_of_waiting(vocabulary.functions_from_leaf(stack))).collect(),
-        }
+        Self { services, operation_times, running, waiting }
     }
 
     /// Whether any profile of a service has samples of these requests.
@@ -101,29 +157,41 @@ impl Sources {
         periods.map(|sources| sources.quantum[Measure::Cpu as usize]).max_by(f64::total_cmp)
     }
 
-    /// What a sample's time was spent on, and which share of it counts; none if another source tells the same.
-    pub fn part_of(&self, vocabulary: &Vocabulary, service: TextId, sample: &RequestSample) -> Option<(Part, f64)> {
-        let sources = self.services.get(&service)?;
+    /// What the time of a sample in an operation was spent on, and which share of it counts; none if another source tells
+    /// the same.
+    pub fn part_of(
+        &self,
+        vocabulary: &Vocabulary,
+        operation: OperationId,
+        sample: &RequestSample,
+    ) -> Option<(Part, f64)> {
+        let sources = self.services.get(&vocabulary.operation_of(operation).service)?;
         let has = |measure: Measure| sources.samples[measure as usize] > 0;
         let running = self.running[sample.stack as usize];
         let waiting = self.waiting[sample.stack as usize];
+        let waits = sources.source_of_waits();
+        let lock_time = |measure: Measure| sources.lock_times[measure as usize];
+        let locks_tell =
+            waits.is_none_or(|waits| lock_time(Measure::Lock) > LOCKS_SEE_ENOUGH * lock_time(waits).max(1.0));
         match sample.measure {
             Measure::Cpu => Some((running, 1.0)),
+            Measure::OffCpu | Measure::Wall if waits != Some(sample.measure) => None,
+            Measure::OffCpu | Measure::Wall if locks_tell && waiting == Some(Part::Lock) => None,
             Measure::OffCpu => Some((waiting.unwrap_or(Part::Waiting), 1.0)),
-            Measure::Wall if has(Measure::OffCpu) => None,
             Measure::Wall => match waiting {
                 Some(part) => Some((part, 1.0)),
                 None if !has(Measure::Cpu) => Some((running, 1.0)),
                 None => {
-                    // The CPU profile tells how much of this function's time is running.
+                    // The CPU profile tells how much of this code's time is running.
                     let leaf = vocabulary.stack_of(sample.stack).last()?;
-                    let (cpu, wall) = sources.leaf_times.get(&vocabulary.frame_of(*leaf).function)?;
-                    let off_cpu = (1.0 - cpu / wall.max(1.0)).clamp(0.0, 1.0);
-                    (off_cpu > 0.2).then_some((Part::Waiting, off_cpu))
+                    let of_leaf = sources.leaf_times.get(&vocabulary.frame_of(*leaf).function);
+                    let known = of_leaf.filter(|times| times.wall_samples >= ENOUGH_OF_A_LEAF);
+                    let on_cpu = known.or_else(|| self.operation_times.get(&operation))?.on_cpu();
+                    let part = if on_cpu >= RUNS_AT_ALL { Part::Scheduling } else { Part::Waiting };
+                    (1.0 - on_cpu > OFTEN_OFF).then_some((part, 1.0 - on_cpu))
                 }
             },
-            Measure::Lock if has(Measure::OffCpu) || has(Measure::Wall) => None,
-            Measure::Lock => Some((Part::Lock, 1.0)),
+            Measure::Lock => locks_tell.then_some((Part::Lock, 1.0)),
             Measure::Parked => Some((Part::Waiting, 1.0)),
         }
     }

@@ -17,7 +17,8 @@ pub type FrameId = u32;
 /// Number of a stack.
 pub type StackId = u32;
 
-/// What a span does: the same service, name and role are the same operation.
+/// What a span does: the same service, name and role are the same operation. Calls are often named by their method
+/// alone, so that calls of different services would look the same: who is called tells them apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Operation {
     /// The service.
@@ -26,6 +27,8 @@ pub struct Operation {
     pub name: TextId,
     /// Its role in a call.
     pub role: SpanKind,
+    /// The service that it calls, where that was seen; else the empty text.
+    pub callee: TextId,
 }
 
 /// A place in code.
@@ -96,7 +99,13 @@ impl Vocabulary {
 
     /// Number of an operation.
     pub fn operation(&mut self, service: &str, name: &str, role: SpanKind) -> OperationId {
-        let operation = Operation { service: self.text(service), name: self.text(name), role };
+        self.call(service, name, role, "")
+    }
+
+    /// Number of an operation that calls another service.
+    pub fn call(&mut self, service: &str, name: &str, role: SpanKind, callee: &str) -> OperationId {
+        let (service, name, callee) = (self.text(service), self.text(name), self.text(callee));
+        let operation = Operation { service, name, role, callee };
         let next = self.operations.len() as OperationId;
         let operations = &mut self.operations;
         *self.operation_index.entry(operation).or_insert_with(|| {

@@ -9,60 +9,10 @@ use hotspan_analysis::critical_path::critical_path;
 use hotspan_analysis::merged_tree::merged_tree;
 use hotspan_analysis::statistics::bootstrap::{Side, difference_intervals};
 use hotspan_analysis::statistics::random::Random;
-use hotspan_analysis::{
-    AttributeValue, Measure, Question, Request, RequestSample, RequestSpan, Subject, Verdict, Vocabulary, analyse,
-};
-use hotspan_model::{LinkStrength, SpanId, SpanKind, TraceId};
+use hotspan_analysis::{Question, Request, RequestSpan, Subject, Verdict, Vocabulary, analyse};
+use hotspan_model::{SpanId, SpanKind};
 use proptest::prelude::*;
-
-const ROLES: [SpanKind; 5] =
-    [SpanKind::Internal, SpanKind::Server, SpanKind::Client, SpanKind::Producer, SpanKind::Unspecified];
-const FUNCTIONS: [&str; 8] = [
-    "main.a",
-    "main.b",
-    "encoding/json.Unmarshal",
-    "futex_wait",
-    "read",
-    "runtime.mallocgc",
-    "throttle_cfs_rq",
-    "lib.so!0x10",
-];
-
-/// Any request: spans anywhere in time, below any earlier span, and samples of all kinds, also outside their spans.
-fn any_request(vocabulary: &mut Vocabulary, random: &mut Random) -> Request {
-    let below = |random: &mut Random, limit: u64| random.next_u64() % limit.max(1);
-    let mut request = Request { trace_id: TraceId([below(random, 255) as u8; 16]), ..Request::default() };
-    for index in 0..1 + below(random, 12) {
-        let start = below(random, 1_000_000_000) as i64;
-        let role = ROLES[below(random, 5) as usize];
-        let service = ["front", "middle", "back"][below(random, 3) as usize];
-        let name = ["get", "put", "list", "scan"][below(random, 4) as usize];
-        request.spans.push(RequestSpan {
-            span_id: SpanId((index + 1).to_be_bytes()),
-            parent: (index > 0).then(|| below(random, index) as u32),
-            operation: vocabulary.operation(service, name, role),
-            role,
-            clock: vocabulary.text(service),
-            start,
-            end: start + below(random, 500_000_000) as i64,
-            failed: below(random, 5) == 0,
-            attributes: vec![(vocabulary.text("key"), AttributeValue::Number(1.0))],
-        });
-    }
-    for _ in 0..below(random, 40) {
-        let depth = below(random, 6);
-        let frames = (0..depth).map(|_| vocabulary.frame(FUNCTIONS[below(random, 8) as usize], "", 1)).collect();
-        request.samples.push(RequestSample {
-            span: below(random, request.spans.len() as u64) as u32,
-            stack: vocabulary.stack(frames),
-            measure: Measure::ALL[below(random, 5) as usize],
-            time: (below(random, 4) > 0).then(|| below(random, 1_500_000_000) as i64),
-            value: below(random, 60_000_000) as i64,
-            link: LinkStrength::Exact,
-        });
-    }
-    request
-}
+use scenarios::anything::any_request;
 
 fn any_question(seed: u64) -> Question {
     let mut random = Random::new(seed);
@@ -72,7 +22,7 @@ fn any_question(seed: u64) -> Question {
         (0..count).map(|_| any_request(&mut vocabulary, &mut random)).collect::<Vec<_>>()
     });
     let subject = if slow.len() == 1 { Subject::Single } else { Subject::Cohort };
-    Question { vocabulary, slow, fast, subject, seed, text: String::new() }
+    Question { vocabulary, slow, fast, subject, seed, text: String::new(), unlinked: Vec::new() }
 }
 
 proptest! {
@@ -150,6 +100,7 @@ fn random_splits_find_nothing() {
                 subject: Subject::Cohort,
                 seed: split,
                 text: String::new(),
+                unlinked: Vec::new(),
             });
             findings += u64::from(analysis.explanation.verdict == Verdict::Found);
         }

@@ -24,9 +24,9 @@ pub(crate) struct Cart {
 }
 
 impl Cart {
-    /// A cart of the usual sizes; one in twenty is a reseller's. These are the slow tail.
+    /// A cart of the usual sizes; one in fourteen is a reseller's. These are the slow tail.
     pub(crate) fn random() -> Cart {
-        if chance(0.05) { Cart::of_reseller() } else { Cart::of("retail", 1 + below(4)) }
+        if chance(0.07) { Cart::of_reseller() } else { Cart::of("retail", 1 + below(4)) }
     }
 
     /// A cart with dozens of items.

@@ -1,10 +1,11 @@
 //! The demo shop: five services under a steady load, with problems planted that traces and profiles lead to.
 //!
 //! ```text
-//! load ---> checkout ---> order       a lock that a background job holds for long
-//!                    ---> discount    a regular expression compiled for each item
-//!                    ---> tax         the same JSON document parsed for each item
-//!                    ---> inventory   one shard that answers late
+//! load ---> checkout ---> order       a lock that a background job holds for long; a receipt copied line by line
+//!               |    ---> discount    a regular expression compiled for each item; a search that tries everything
+//!               |    ---> tax         the same JSON document parsed for each item; a cache missed by one region
+//!               |    ---> inventory   one shard that answers late; a query for each item
+//!               +-------> payments    outside of the shop: slow for some, or asked again and again
 //! ```
 //!
 //! All services live in one process and call each other through queues, but each has its own threads, its own OTel

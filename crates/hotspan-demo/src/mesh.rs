@@ -59,8 +59,8 @@ impl Service {
         }
     }
 
-    fn problem(self) -> Option<Problem> {
-        Problem::ALL.into_iter().find(|problem| problem.service() == self.name())
+    fn problems(self) -> impl Iterator<Item = Problem> {
+        Problem::ALL.into_iter().filter(move |problem| problem.service() == self.name())
     }
 }
 
@@ -191,7 +191,7 @@ impl Mesh {
 
 /// The version in which a service is: a fix is a release.
 pub(crate) fn release_of(problems: &Problems, service: Service) -> Release {
-    Release { service, is_fixed: service.problem().is_some_and(|problem| !problems.has(problem)) }
+    Release { service, is_fixed: !service.problems().any(|problem| problems.has(problem)) }
 }
 
 fn serve_jobs(receiver: &Mutex<Receiver<Job>>) {

@@ -69,30 +69,72 @@ impl Engine {
         if policy == LinkPolicy::Exact || keys.is_empty() {
             return Ok(owners);
         }
-        let services = self.services_that_label_roots(tenant, snapshot, cohort).await?;
+        let range = cohort.range();
+        let mut latest: Vec<TraceId> =
+            cohort.spans.iter().take(4 * SURVEYED_TRACES).map(|span| span.trace_id).collect();
+        latest.dedup();
+        latest.truncate(SURVEYED_TRACES);
+        let surveyed = self.outlines(tenant, snapshot, &latest, range).await?;
+        let services = self.services_that_label_roots(tenant, snapshot, &surveyed, range).await?;
         if services.is_empty() && policy == LinkPolicy::Inherited {
             return Ok(owners);
         }
-        let traces = cohort.traces();
-        let spans = self.outlines(tenant, snapshot, &traces, cohort.range()).await?;
-        let mut threads = self.span_threads(tenant, snapshot, &traces, cohort.range()).await?;
+        let spans = self.outlines(tenant, snapshot, &cohort.traces(), range).await?;
+        self.heirs(tenant, snapshot, keys, &spans, &services, range, policy).await
+    }
+
+    /// Whose samples count for spans of traces that have been read already, all of them whole.
+    pub async fn owners_in_traces(
+        &self,
+        tenant: &TenantId,
+        snapshot: &Snapshot,
+        keys: Vec<SpanKey>,
+        spans: &[SpanOutline],
+        range: (i64, i64),
+        policy: LinkPolicy,
+    ) -> Result<SampleOwners> {
+        if policy == LinkPolicy::Exact || keys.is_empty() {
+            return Ok(SampleOwners::Spans(keys));
+        }
+        let surveyed: usize = by_trace(spans).take(SURVEYED_TRACES).map(<[SpanOutline]>::len).sum();
+        let services = self.services_that_label_roots(tenant, snapshot, &spans[..surveyed], range).await?;
+        if services.is_empty() && policy == LinkPolicy::Inherited {
+            return Ok(SampleOwners::Spans(keys));
+        }
+        self.heirs(tenant, snapshot, &keys, spans, &services, range, policy).await
+    }
+
+    /// The owners of samples that do not name their span themselves.
+    #[expect(clippy::too_many_arguments, reason = "all of it is what the two ways in have found out")]
+    async fn heirs(
+        &self,
+        tenant: &TenantId,
+        snapshot: &Snapshot,
+        keys: &[SpanKey],
+        spans: &[SpanOutline],
+        services: &HashSet<String>,
+        range: (i64, i64),
+        policy: LinkPolicy,
+    ) -> Result<SampleOwners> {
+        let traces: Vec<TraceId> = by_trace(spans).filter_map(|trace| Some(trace.first()?.trace_id)).collect();
+        let mut threads = self.span_threads(tenant, snapshot, &traces, range).await?;
         let mut inheritance = Inheritance::default();
         for key in keys {
             if let Some(trace_id) = key.trace_id {
                 inheritance.select(trace_id, key.span_id);
             }
         }
-        for trace in by_trace(&spans) {
-            inheritance.add_trees(trace, &services, &threads);
+        for trace in by_trace(spans) {
+            inheritance.add_trees(trace, services, &threads);
         }
         let heirs = SampleOwners::Heirs(Arc::new(inheritance));
         if policy == LinkPolicy::Inherited {
             return Ok(heirs);
         }
-        self.learn_threads(tenant, snapshot, &spans, cohort.range(), &mut threads).await?;
+        self.learn_threads(tenant, snapshot, spans, range, &mut threads).await?;
         let selected = keys.iter().filter_map(|key| Some((key.trace_id?, key.span_id))).collect();
         let mut times = ThreadTimes::of(selected);
-        for span in &spans {
+        for span in spans {
             if let Some(thread) = threads.get(&(span.trace_id, span.span_id)) {
                 times.add(span, thread.clone());
             }
@@ -100,28 +142,24 @@ impl Engine {
         Ok(SampleOwners::Several(vec![heirs, SampleOwners::Threads(Arc::new(times.finish()))]))
     }
 
-    /// The services of a cohort whose samples name local roots and never a span below one: their profilers know no
-    /// better. Judged by the latest traces.
+    /// The services in these traces whose samples name local roots and never a span below one: their profilers know no
+    /// better.
     async fn services_that_label_roots(
         &self,
         tenant: &TenantId,
         snapshot: &Snapshot,
-        cohort: &Cohort,
+        spans: &[SpanOutline],
+        range: (i64, i64),
     ) -> Result<HashSet<String>> {
-        let mut traces: Vec<TraceId> =
-            cohort.spans.iter().take(4 * SURVEYED_TRACES).map(|span| span.trace_id).collect();
-        traces.dedup();
-        traces.truncate(SURVEYED_TRACES);
-        let spans = self.outlines(tenant, snapshot, &traces, cohort.range()).await?;
         let mut named: HashSet<(TraceId, SpanId)> = HashSet::new();
-        self.visit_samples_of(tenant, snapshot, &spans, cohort.range(), &mut |sample| {
+        self.visit_samples_of(tenant, snapshot, spans, range, &mut |sample| {
             named.extend(sample.trace_id.zip(sample.span_id));
             Ok(())
         })
         .await?;
         let mut roots: HashSet<&str> = HashSet::new();
         let mut others: HashSet<&str> = HashSet::new();
-        for trace in by_trace(&spans) {
+        for trace in by_trace(spans) {
             let children = children_of(trace);
             let is_root: HashSet<usize> = local_roots(trace, &children).into_iter().collect();
             for (at, span) in

@@ -31,8 +31,8 @@ const SHOP_GRACE: Duration = Duration::from_secs(15);
 pub(crate) struct DemoArguments {
     #[command(flatten)]
     flags: DemoFlags,
-    /// The problems: all, none, or names with commas between; switches the demo that runs on this store, or else is what
-    /// the one that is started begins with [default: all]
+    /// The problems: mix (tax, regex, shard and lock), all, none, or names with commas between; switches the demo that runs
+    /// on this store, or else is what the one that is started begins with [default: mix]
     #[arg(long, value_name = "NAMES")]
     scenario: Option<Scenario>,
     /// Requests per second
@@ -280,8 +280,11 @@ fn switch_running(running: &Control, switches: &[(Problem, bool)]) -> anyhow::Re
             say(&format!("{problem} is {} already", if *present { "there" } else { "fixed" }));
             continue;
         }
-        running.switch(*problem, *present)?;
-        let (word, version) = if *present { ("broken again", "1.4.0") } else { ("fixed", "1.4.1") };
+        let status = running.switch(*problem, *present)?;
+        let has_problem = |other: &Problem| status["problems"][other.name()] == true;
+        let is_broken = Problem::ALL.iter().any(|other| other.service() == problem.service() && has_problem(other));
+        let word = if *present { "broken again" } else { "fixed" };
+        let version = if is_broken { "1.4.0" } else { "1.4.1" };
         say(&format!(
             "{problem} is {word} in the running demo: {} is {version} from now on; compare the time before and after",
             problem.service()
@@ -300,7 +303,7 @@ fn introduce(bound: &[BoundListener], page: SocketAddr, scenario: &Scenario, rat
         "  A shop of five services gets {rate} requests a second. Some POST /api/checkout take a second: why?"
     ));
     for problem in scenario.problems() {
-        say(&format!("    {:<6} {}", problem.name(), problem.explanation()));
+        say(&format!("    {:<8} {}", problem.name(), problem.explanation()));
     }
     let example = scenario.problems().first().copied().unwrap_or(Problem::ALL[0]);
     let (word, opposite) = if scenario.problems().is_empty() { ("break", "fix") } else { ("fix", "break") };
@@ -325,9 +328,11 @@ fn size_of(store: &Path) -> String {
 
 fn list_problems() {
     for problem in Problem::ALL {
-        say(&format!("{:<6} {:<10} {}", problem.name(), problem.service(), problem.explanation()));
+        say(&format!("{:<8} {:<10} {}", problem.name(), problem.service(), problem.explanation()));
     }
-    say("\n--scenario all, none, or names with commas between; --fix NAME and --break NAME switch the running demo.");
+    say(
+        "\n--scenario mix (the first four), all, none, or names with commas between; --fix NAME and --break NAME switch the running demo.",
+    );
 }
 
 fn bytes_in(folder: &Path) -> u64 {

@@ -34,6 +34,9 @@ pub(crate) struct ExplainArguments {
     /// Functions that start like this are own code, whatever their files say; may be given several times
     #[arg(long, value_name = "PREFIX")]
     own_code: Vec<String>,
+    /// Which samples count: those that name the span, or also its local root at its time, or also its thread at its time
+    #[arg(long, value_parser = ["exact", "inherited", "inferred"])]
+    links: Option<String>,
     /// How to tell it
     #[arg(long, value_parser = ["text", "json", "markdown"], default_value = "text")]
     format: String,
@@ -59,6 +62,7 @@ pub(crate) fn run(arguments: &ExplainArguments) -> anyhow::Result<()> {
         ("type", &arguments.profile_type),
         ("before", &arguments.before),
         ("after", &arguments.after),
+        ("links", &arguments.links),
     ];
     for (name, value) in optional {
         if let Some(value) = value {

@@ -5,65 +5,14 @@
 mod support;
 
 use std::collections::BTreeSet;
-use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use support::{Answer, request};
+use support::demo::{Demo, demo_command, shop_status};
 
 /// Long, since test machines are busy; what is waited for takes seconds.
 const PATIENCE: Duration = Duration::from_secs(120);
-
-/// A running demo.
-struct Demo {
-    child: Child,
-    http: String,
-}
-
-impl Demo {
-    fn start(store: &Path) -> Self {
-        let mut child = demo_command(store)
-            .args(["--http", "127.0.0.1:0", "--otlp-grpc", "off", "--otlp-http", "off", "--tempo", "off"])
-            .args(["--scenario", "tax,lock", "--rate", "8"])
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let first = lines.next().expect("the demo prints its address").unwrap();
-        let http = first.strip_prefix("http ").expect("the first line is the page's address").to_owned();
-        // Read on, so that the demo never finds the pipe closed.
-        std::thread::spawn(move || lines.for_each(drop));
-        Self { child, http }
-    }
-
-    fn get(&self, path: &str) -> Answer {
-        request(&self.http, "GET", path, &[], &[]).unwrap()
-    }
-}
-
-impl Drop for Demo {
-    fn drop(&mut self) {
-        // Only for a test that failed: the shop ends by itself when its parent is gone.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn demo_command(store: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_hotspan"));
-    command.args(["demo", "--store"]).arg(store);
-    command
-}
-
-/// What the shop says of itself, through the endpoint whose address is in the store.
-fn shop_status(store: &Path) -> Option<Value> {
-    let control = std::fs::read_to_string(store.join("demo-control")).ok()?;
-    let (address, secret) = control.trim().split_once(' ')?;
-    let answer = request(address, "GET", &format!("/{secret}/status"), &[], &[]).ok()?;
-    serde_json::from_slice(&answer.body).ok()
-}
 
 /// The ids of large carts' checkouts that ended within the last `newer_than`, newest first.
 fn large_checkouts(store: &Path, newer_than: Duration) -> Vec<String> {
@@ -139,7 +88,7 @@ fn wait_for<T>(what: &str, mut attempt: impl FnMut() -> Option<T>) -> T {
 #[test]
 fn the_demo_leads_to_its_problem_and_shows_the_fix() {
     let store = tempfile::tempdir().unwrap();
-    let mut demo = Demo::start(store.path());
+    let mut demo = Demo::start(store.path(), "tax,lock", 8);
 
     let (services, before) = wait_for("a slow checkout with its flame graph", || {
         large_checkouts(store.path(), PATIENCE).iter().find_map(|trace_id| {
@@ -173,9 +122,7 @@ fn the_demo_leads_to_its_problem_and_shows_the_fix() {
     });
     assert!(after * 5 < before, "{after} ns after the fix, {before} ns before");
 
-    let pid = demo.child.id().to_string();
-    assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
-    assert!(demo.child.wait().unwrap().success());
+    assert!(demo.interrupt().success());
     assert!(!store.path().join("demo-control").exists(), "the shop ended in order");
 }
 
@@ -222,7 +169,7 @@ fn the_problems_are_listed() {
     let store = tempfile::tempdir().unwrap();
     let list = demo_command(store.path()).arg("--list").output().unwrap();
     let text = String::from_utf8_lossy(&list.stdout).into_owned();
-    for name in ["tax", "regex", "shard", "lock"] {
+    for name in ["tax", "regex", "shard", "lock", "queries", "bundles", "cache", "memory", "payments", "retries"] {
         assert!(text.lines().any(|line| line.starts_with(name)), "{name} is missing: {text}");
     }
     let wrong = demo_command(store.path()).args(["--fix", "taxes"]).output().unwrap();

@@ -89,7 +89,7 @@ fn an_incident_leads_from_the_alert_to_the_line() {
     let mut vocabulary = Vocabulary::default();
     let requests = make(&mut vocabulary, 160, 0.125, 3, checkout);
     let shift = shift_to_now(&requests);
-    Sending { vocabulary: &vocabulary, prefix: String::new(), shift }.send(&server, &requests);
+    Sending { vocabulary: &vocabulary, prefix: String::new(), shift, linked: true }.send(&server, &requests);
 
     // The alert: the 99th percentile is above two seconds, by the only service there is.
     let quantile = "%7Bname%3D%22POST%20%2Fapi%2Fcheckout%22%7D%20%7C%20quantile_over_time(duration%2C%20.99)%20by(resource.service.name)%20with(precise_quantiles%3Dtrue)";
@@ -240,7 +240,7 @@ fn planted_causes_are_found_in_the_store() {
         let mut vocabulary = Vocabulary::default();
         let requests = make(&mut vocabulary, 240, scenario.slow_share, number as u64 + 1, scenario.make);
         let prefix = format!("w{number}-");
-        Sending { vocabulary: &vocabulary, prefix: prefix.clone(), shift: shift_to_now(&requests) }
+        Sending { vocabulary: &vocabulary, prefix: prefix.clone(), shift: shift_to_now(&requests), linked: true }
             .send(&server, &requests);
         let mut durations: Vec<i64> = requests.iter().map(Request::duration).collect();
         durations.sort_unstable();
@@ -286,7 +286,8 @@ fn a_fix_is_seen_before_and_after() {
     let now = now_nanos() as i64;
     for (requests, end) in [(&broken, now - 1800 * SECOND), (&fixed, now - 60 * SECOND)] {
         let last = requests.iter().map(|request| request.spans[0].end).max().unwrap();
-        Sending { vocabulary: &vocabulary, prefix: String::new(), shift: end - last }.send(&server, requests);
+        Sending { vocabulary: &vocabulary, prefix: String::new(), shift: end - last, linked: true }
+            .send(&server, requests);
     }
     let [first, second] = ["now-45m..now-29m", "now-20m..now"];
     let ask = |before: &str, after: &str| {

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use hashbrown::{HashMap, HashSet};
 use hotspan_lake::Snapshot;
 use hotspan_model::{SpanId, TenantId, TraceId};
+use hotspan_query::outline::by_trace;
 use hotspan_query::{CohortSpan, Engine, MAX_COHORT_SPANS, Result};
 use hotspan_traceql::Program;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
+use super::load::{TraceShape, range_of};
 use super::target::{Target, search};
 use super::{BeforeAfter, ExplainQuery, invalid, seed_of};
 use crate::matrix::FEW_REQUESTS;
@@ -19,6 +21,8 @@ const MOST_REQUESTS: usize = 2_000;
 const AROUND_MEDIAN: (f64, f64) = (0.25, 0.75);
 /// Where a search selects an operation whole, the slowest of it are in question.
 const SLOWEST: f64 = 0.1;
+/// Traces that are looked at to tell which operations of a search call which.
+const SURVEYED_TRACES: usize = 200;
 /// How far around a trace others are looked for to compare it with.
 const AROUND_TRACE: i64 = 3600 * 1_000_000_000;
 
@@ -75,7 +79,7 @@ impl Chooser<'_> {
             Target::Search(program) => {
                 let range = self.query.range.unwrap_or(self.query.default_range);
                 let spans = self.find(&program, range).await?;
-                chosen.slow = if is_compared { self.one_operation(spans, &mut chosen.notes) } else { spans };
+                chosen.slow = if is_compared { self.one_operation(spans, &mut chosen.notes).await? } else { spans };
                 // A search for one span by its id is about that span.
                 chosen.is_single = chosen.slow.len() == 1;
             }
@@ -106,7 +110,7 @@ impl Chooser<'_> {
         };
         let mut chosen = Chosen { seed: seed_of(self.query), ..Chosen::default() };
         let after = self.find(&program, times.after).await?;
-        chosen.slow = self.one_operation(after, &mut chosen.notes);
+        chosen.slow = self.one_operation(after, &mut chosen.notes).await?;
         let operation = chosen.slow.first().map(|span| (Arc::clone(&span.service), Arc::clone(&span.name)));
         chosen.fast = self.find(&program, times.before).await?;
         if let Some((service, name)) = operation {
@@ -122,29 +126,52 @@ impl Chooser<'_> {
         Ok(self.engine.cohort(self.tenant, self.snapshot, program, range, MAX_COHORT_SPANS).await?.spans)
     }
 
-    /// The spans of the most common operation: only like is compared with like.
-    fn one_operation(&self, mut spans: Vec<CohortSpan>, notes: &mut Vec<String>) -> Vec<CohortSpan> {
-        let mut counts: HashMap<(Arc<str>, Arc<str>), usize> = HashMap::new();
+    /// The spans of the operation that takes most time, since only like is compared with like. Operations that are called
+    /// by others of the search are part of those.
+    async fn one_operation(&self, mut spans: Vec<CohortSpan>, notes: &mut Vec<String>) -> Result<Vec<CohortSpan>> {
+        let mut times: HashMap<(Arc<str>, Arc<str>), i128> = HashMap::new();
         for span in &spans {
-            *counts.entry((Arc::clone(&span.service), Arc::clone(&span.name))).or_default() += 1;
+            *times.entry((Arc::clone(&span.service), Arc::clone(&span.name))).or_default() += i128::from(span.duration);
         }
-        // Without a baseline of its own, a search may mix operations only at the price of comparing unlike things.
-        if counts.len() < 2 {
-            return spans;
+        if times.len() < 2 {
+            return Ok(spans);
         }
-        let Some((service, name)) =
-            counts.iter().max_by(|a, b| a.1.cmp(b.1).then_with(|| b.0.cmp(a.0))).map(|(key, _)| key.clone())
-        else {
-            return spans;
-        };
+        let operations = times.len();
+        let inner = self.inner_operations(&spans).await?;
+        if times.keys().any(|operation| !inner.contains(operation)) {
+            times.retain(|operation, _| !inner.contains(operation));
+        }
+        let most = times.into_iter().max_by(|a, b| a.1.cmp(&b.1).then_with(|| b.0.cmp(&a.0)));
+        let Some(((service, name), _)) = most else { return Ok(spans) };
         let all = spans.len();
         spans.retain(|span| span.service == service && span.name == name);
         notes.push(format!(
-            "The search selects {} operations; {} of {all} spans, those of {service} {name}, are looked at.",
-            counts.len(),
+            "The search selects {operations} operations; looked at is {service} {name}, {} of the {all} spans: of those that no other calls it takes most time.",
             spans.len()
         ));
-        spans
+        Ok(spans)
+    }
+
+    /// The operations of a search whose spans mostly lie below others that it selects, judged by some of the traces.
+    async fn inner_operations(&self, spans: &[CohortSpan]) -> Result<HashSet<(Arc<str>, Arc<str>)>> {
+        let mut traces: Vec<TraceId> = spans.iter().map(|span| span.trace_id).collect();
+        traces.sort_unstable();
+        traces.dedup();
+        traces.truncate(SURVEYED_TRACES);
+        let surveyed: HashSet<TraceId> = traces.iter().copied().collect();
+        let selected: HashSet<(TraceId, SpanId)> = spans.iter().map(|span| (span.trace_id, span.span_id)).collect();
+        let of_these: Vec<&CohortSpan> = spans.iter().filter(|span| surveyed.contains(&span.trace_id)).collect();
+        let outlines = self.engine.outlines(self.tenant, self.snapshot, &traces, range_of(&of_these)).await?;
+        let shapes: HashMap<TraceId, TraceShape<'_>> =
+            by_trace(&outlines).filter_map(|trace| Some((trace.first()?.trace_id, TraceShape::of(trace)))).collect();
+        let mut counts: HashMap<(Arc<str>, Arc<str>), (usize, usize)> = HashMap::new();
+        for span in of_these {
+            let count = counts.entry((Arc::clone(&span.service), Arc::clone(&span.name))).or_default();
+            let shape = shapes.get(&span.trace_id);
+            count.0 += usize::from(shape.is_some_and(|shape| shape.has_caller_in(span.span_id, &selected)));
+            count.1 += 1;
+        }
+        Ok(counts.into_iter().filter(|(_, (inner, all))| 2 * inner > *all).map(|(operation, _)| operation).collect())
     }
 
     fn baseline_range(&self, chosen: &Chosen) -> (i64, i64) {

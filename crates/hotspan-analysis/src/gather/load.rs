@@ -1,21 +1,20 @@
 //! Requests, read whole: the spans below those that were chosen, their samples, and the names of their functions.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use hashbrown::{HashMap, HashSet};
 use hotspan_lake::Snapshot;
-use hotspan_model::labels::PROFILE_TYPE;
-use hotspan_model::{Labels, ProfileType, SpanId, StatusCode, TenantId, TraceId};
+use hotspan_model::labels::{PROFILE_TYPE, SERVICE_NAME};
+use hotspan_model::{Labels, ProfileType, SpanId, SpanKind, StatusCode, TenantId, TraceId};
 use hotspan_query::outline::{by_trace, children_of};
-use hotspan_query::{
-    CohortSpan, Engine, LinkedQuery, LinkedSample, Result, SampleOwners, Selector, SpanKey, SpanOutline,
-};
+use hotspan_query::{CohortSpan, Engine, LinkedQuery, LinkedSample, Matcher, Result, Selector, SpanKey, SpanOutline};
 
 use super::ExplainQuery;
 use super::attributes::{ResourceTable, Resources};
 use super::cohorts::Chosen;
 use crate::request::{Measure, Request, RequestSample, RequestSpan};
-use crate::vocabulary::{StackId, Vocabulary};
+use crate::vocabulary::{StackId, TextId, Vocabulary};
 
 /// Spans of one request that are looked at (R5).
 const MOST_SPANS: usize = 10_000;
@@ -52,6 +51,8 @@ pub(super) struct Loaded {
     pub(super) resources: Resources,
     /// From the first start to the last end.
     pub(super) range: (i64, i64),
+    /// Services that send profiles without naming these spans.
+    pub(super) unlinked: Vec<String>,
     pub(super) notes: Vec<String>,
 }
 
@@ -110,14 +111,16 @@ impl Loader<'_> {
             ));
         }
         let [mut slow, mut fast] = sides;
-        self.add_samples(&mut vocabulary, [&mut slow, &mut fast], range, &mut notes).await?;
-        Ok(Loaded { vocabulary, slow, fast, resources: resources.finish(), range, notes })
+        self.add_samples(&mut vocabulary, [&mut slow, &mut fast], &outlines, range, &mut notes).await?;
+        let unlinked = self.unlinked(&vocabulary, [&slow, &fast], range).await?;
+        Ok(Loaded { vocabulary, slow, fast, resources: resources.finish(), range, unlinked, notes })
     }
 
     async fn add_samples(
         &self,
         vocabulary: &mut Vocabulary,
         sides: [&mut Vec<Request>; 2],
+        outlines: &[SpanOutline],
         (from, until): (i64, i64),
         notes: &mut Vec<String>,
     ) -> Result<()> {
@@ -137,8 +140,11 @@ impl Loader<'_> {
         if owners.is_empty() {
             return Ok(());
         }
+        let links = self.query.links;
+        let owners =
+            self.engine.owners_in_traces(self.tenant, self.snapshot, owners, outlines, (from, until), links).await?;
         let query = LinkedQuery {
-            owners: SampleOwners::Spans(owners),
+            owners,
             profile_types: Vec::new(),
             selector: Selector::parse(TIME_TYPES)?,
             from: from.saturating_sub(REACH),
@@ -217,6 +223,31 @@ impl Loader<'_> {
         Ok(())
     }
 
+    /// Services of these requests that send profiles, but none of whose samples belong to the requests' spans.
+    async fn unlinked(
+        &self,
+        vocabulary: &Vocabulary,
+        sides: [&[Request]; 2],
+        (from, until): (i64, i64),
+    ) -> Result<Vec<String>> {
+        let service = |request: &Request, span: usize| vocabulary.operation_of(request.spans[span].operation).service;
+        let mut silent: BTreeSet<TextId> = BTreeSet::new();
+        let mut seen: BTreeSet<TextId> = BTreeSet::new();
+        for request in sides.into_iter().flatten() {
+            silent.extend((0..request.spans.len()).map(|span| service(request, span)));
+            seen.extend(request.samples.iter().map(|sample| service(request, sample.span as usize)));
+        }
+        let mut unlinked = Vec::new();
+        for service in silent.difference(&seen).map(|service| vocabulary.text_of(*service)) {
+            let selector = Selector::default().and(Matcher::equal(SERVICE_NAME, service));
+            let series = self.engine.series(self.tenant, self.snapshot, &selector, from, until).await?;
+            if series.iter().any(|entry| self.counted(&entry.labels).is_some()) {
+                unlinked.push(service.to_owned());
+            }
+        }
+        Ok(unlinked)
+    }
+
     /// The measure of a series, if it counts.
     fn counted(&self, labels: &Labels) -> Option<Measure> {
         let profile_type: ProfileType = labels.get(PROFILE_TYPE)?.parse().ok()?;
@@ -225,27 +256,28 @@ impl Loader<'_> {
     }
 }
 
-fn range_of(spans: &[&CohortSpan]) -> (i64, i64) {
+/// From the first start to the last end.
+pub(super) fn range_of(spans: &[&CohortSpan]) -> (i64, i64) {
     let from = spans.iter().map(|span| span.start).min().unwrap_or(0);
     let until = spans.iter().map(|span| span.start.saturating_add(span.duration.max(0))).max().unwrap_or(0);
     (from, until.saturating_add(1))
 }
 
 /// A trace with who called whom.
-struct TraceShape<'t> {
+pub(super) struct TraceShape<'t> {
     spans: &'t [SpanOutline],
     children: Vec<Vec<usize>>,
     at: HashMap<SpanId, usize>,
 }
 
 impl<'t> TraceShape<'t> {
-    fn of(spans: &'t [SpanOutline]) -> Self {
+    pub(super) fn of(spans: &'t [SpanOutline]) -> Self {
         let at = spans.iter().enumerate().map(|(index, span)| (span.span_id, index)).collect();
         Self { spans, children: children_of(spans), at }
     }
 
     /// Whether a span above this one is among those selected.
-    fn has_caller_in(&self, span: SpanId, selected: &HashSet<(TraceId, SpanId)>) -> bool {
+    pub(super) fn has_caller_in(&self, span: SpanId, selected: &HashSet<(TraceId, SpanId)>) -> bool {
         let mut at = self.at.get(&span);
         // Parents may form a circle in a broken trace.
         for _ in 0..self.spans.len() {
@@ -256,6 +288,15 @@ impl<'t> TraceShape<'t> {
             }
         }
         false
+    }
+
+    /// The service that a call goes to, if its side of the call was seen.
+    fn callee(&self, index: usize) -> &str {
+        let span = &self.spans[index];
+        let is_call = matches!(span.kind, SpanKind::Client | SpanKind::Producer);
+        let called = self.children[index].iter().map(|child| &self.spans[*child].service);
+        let called = called.filter(|service| is_call && **service != span.service).min();
+        called.map_or("", |service| service.as_ref())
     }
 
     /// The span with everything below it.
@@ -281,7 +322,7 @@ impl<'t> TraceShape<'t> {
             request.spans.push(RequestSpan {
                 span_id: span.span_id,
                 parent,
-                operation: vocabulary.operation(&span.service, &span.name, span.kind),
+                operation: vocabulary.call(&span.service, &span.name, span.kind, self.callee(index)),
                 role: span.kind,
                 clock: resources.clock(vocabulary, &span.service, &span.resource),
                 start: span.start,

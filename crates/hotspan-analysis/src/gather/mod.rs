@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use hotspan_lake::{LakeError, Snapshot};
 use hotspan_model::TenantId;
-use hotspan_query::{Engine, QueryError, Result};
+use hotspan_query::{Engine, LinkPolicy, QueryError, Result};
 use xxhash_rust::xxh3::xxh3_64;
 
 pub use load::measure_of;
@@ -38,6 +38,8 @@ pub struct ExplainQuery {
     pub measures: Vec<Measure>,
     /// Prefixes of functions that are own code whatever their files say.
     pub own_code: Vec<String>,
+    /// How surely a sample must belong to a span to count.
+    pub links: LinkPolicy,
 }
 
 /// Two times that are compared.
@@ -104,10 +106,10 @@ async fn answer(
     chosen: Chosen,
 ) -> Result<Analysis> {
     let loader = Loader { engine, tenant, snapshot, query };
-    let Loaded { vocabulary, slow, fast, resources, range, mut notes } = loader.load(&chosen).await?;
+    let Loaded { vocabulary, slow, fast, resources, range, unlinked, mut notes } = loader.load(&chosen).await?;
     let text = format!("{} {}", query.target, query.baseline.as_deref().unwrap_or_default());
     let subject = if chosen.is_single { Subject::Single } else { Subject::Cohort };
-    let question = Question { vocabulary, slow, fast, subject, seed: chosen.seed, text };
+    let question = Question { vocabulary, slow, fast, subject, seed: chosen.seed, text, unlinked };
     let mut analysis = off_thread(question).await?;
     if !analysis.explanation.causes.is_empty() && subject == Subject::Cohort {
         loader.add_attributes(&mut analysis, &resources, range).await?;

@@ -2,8 +2,11 @@
 
 use crate::comparison::{Change, Comparison};
 use crate::explanation::{Cause, Explanation, Verdict};
-use crate::notes::ms;
+use crate::notes::{ms, place_of};
 use crate::separating::Separating;
+
+/// The part of a cause's time waiting for a CPU that is worth a word.
+const WORTH_A_WORD: f64 = 0.15;
 
 /// The answer in one sentence.
 pub fn headline(explanation: &Explanation) -> String {
@@ -38,8 +41,7 @@ pub(super) fn subject(cause: &Cause) -> String {
 
 /// `tax.go:112`.
 pub(super) fn place(cause: &Cause) -> Option<String> {
-    let file = cause.file.as_deref()?.rsplit('/').next()?;
-    Some(cause.line.map_or_else(|| file.to_owned(), |line| format!("{file}:{line}")))
+    place_of(cause.file.as_deref(), cause.line)
 }
 
 /// `tax POST /v1/tax`.
@@ -57,6 +59,9 @@ fn effect(cause: &Cause, explanation: &Explanation) -> String {
         "downstream" if cause.function.is_none() => format!("takes {amount} longer"),
         "downstream" => format!("waits {amount} longer for another service"),
         "waiting" => format!("waits {amount} longer"),
+        _ if cause.waiting_for_cpu_ms > WORTH_A_WORD * cause.delta_ms => {
+            format!("takes {amount} more, {} of it waiting for a CPU", ms(cause.waiting_for_cpu_ms))
+        }
         _ => format!("takes {amount} more on the CPU"),
     };
     let inside = if cause.function.is_some() { format!(" in {}", operation(cause)) } else { String::new() };
@@ -117,7 +122,11 @@ fn which(separating: &Separating) -> String {
     let Separating { attribute, value, slow, fast } = separating;
     match value {
         Some(value) => {
-            format!("{attribute} = {value:?} ({:.0} % of slow, {:.0} % of fast requests)", slow * 100.0, fast * 100.0)
+            format!(
+                "{attribute} = {value:?} ({:.0} % of these requests, {:.0} % of fast ones)",
+                slow * 100.0,
+                fast * 100.0
+            )
         }
         None => format!("{attribute} is {} on average instead of {}", amount(*slow), amount(*fast)),
     }
@@ -145,6 +154,9 @@ pub(super) fn part_name(kind: &str) -> &str {
 /// Who is compared with whom.
 pub(super) fn sides(explanation: &Explanation) -> String {
     let (slow, fast) = (&explanation.slow, &explanation.fast);
+    if slow.spans == 0 {
+        return "No request matches.".to_owned();
+    }
     if slow.spans == 1 {
         return format!(
             "One request of {} against {} of {} on average.",

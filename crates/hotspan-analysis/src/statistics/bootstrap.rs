@@ -75,9 +75,16 @@ impl Resampled {
     /// The interval of the share that one column's difference has in another's. What both have in common, such as one
     /// very slow request, cancels out.
     pub fn share(&self, column: usize, whole: usize) -> Interval {
-        let ratio = |(part, whole): (&f64, &f64)| if *whole > 0.0 { part / whole } else { 0.0 };
-        let draws = self.draws[column].iter().zip(&self.draws[whole]).map(ratio).collect();
-        self.around(ratio((&self.deltas[column], &self.deltas[whole])), draws)
+        self.joint_share(&[column], whole)
+    }
+
+    /// The same for several columns together.
+    pub fn joint_share(&self, columns: &[usize], whole: usize) -> Interval {
+        let ratio = |part: f64, whole: f64| if whole > 0.0 { part / whole } else { 0.0 };
+        let sum = |draw: usize| columns.iter().map(|column| self.draws[*column][draw]).sum::<f64>();
+        let draws = (0..self.draws[whole].len()).map(|draw| ratio(sum(draw), self.draws[whole][draw])).collect();
+        let delta = columns.iter().map(|column| self.deltas[*column]).sum::<f64>();
+        self.around(ratio(delta, self.deltas[whole]), draws)
     }
 
     fn around(&self, value: f64, mut draws: Vec<f64>) -> Interval {

@@ -1,11 +1,14 @@
-//! `checkout`: the front, and the only service that customers reach.
+//! `checkout`: the front, and the only service that customers reach. Its problems are those of the payment provider: slow for
+//! some, and charges that fail and are tried again.
 
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
 use super::{Answer, Request, Stores, discount, inventory, order, tax};
 use crate::customers::Cart;
 use crate::mesh::{Endpoint, Failure, Mesh, Service};
+use crate::problems::{Problem, Problems};
 use crate::random::{chance, millis_between};
 use crate::telemetry::{Kind, Span};
 
@@ -26,7 +29,7 @@ pub(crate) fn buy(mesh: &Arc<Mesh>, stores: &Arc<Stores>, span: &mut Span, cart:
     let tax = tax::ask(&request, cart)?;
     let cents = cart.cents().saturating_sub(discount) + tax;
     request.span.set("checkout.total_cents", usize::try_from(cents).unwrap_or(usize::MAX));
-    charge_card(request.span, cents)?;
+    charge_card(mesh.problems(), request.span, cents)?;
     let number = order::place_remotely(&request, cart, cents)?;
     request.span.event("order placed", [("order.number", number.into())]);
     Ok(())
@@ -68,16 +71,20 @@ fn check_cart(cart: &Cart) -> Answer<()> {
     Ok(())
 }
 
-/// The payment provider: outside of the shop, so that only its client span is seen.
+/// Charges a card; a provider that is busy is asked again.
 #[inline(never)]
-fn charge_card(span: &Span, cents: u64) -> Answer<()> {
-    let mut charge = span.child("POST", Kind::Client);
-    charge.set("http.request.method", "POST");
-    charge.set("server.address", "payments.example.com");
-    charge.set("server.port", 443u16);
-    charge.set("url.full", "https://payments.example.com/v3/charges");
-    charge.set("payment.cents", usize::try_from(cents).unwrap_or(usize::MAX));
-    thread::sleep(millis_between(8.0, 25.0));
+fn charge_card(problems: &Problems, span: &Span, cents: u64) -> Answer<()> {
+    if problems.has(Problem::Retries) && chance(0.125) {
+        for _ in 0..2 {
+            let mut charge = charge_span(span, cents);
+            thread::sleep(millis_between(60.0, 90.0));
+            charge.set("http.response.status_code", 503u16);
+            charge.fail("busy", "the payment provider is busy");
+        }
+    }
+    let mut charge = charge_span(span, cents);
+    let is_slow = problems.has(Problem::Payments) && chance(0.125);
+    wait_for_provider(if is_slow { millis_between(300.0, 500.0) } else { millis_between(8.0, 25.0) });
     if chance(0.015) {
         let message = "the payment provider did not answer in 60 ms";
         thread::sleep(millis_between(35.0, 40.0));
@@ -87,6 +94,24 @@ fn charge_card(span: &Span, cents: u64) -> Answer<()> {
     }
     charge.set("http.response.status_code", 200u16);
     Ok(())
+}
+
+/// The payment provider is outside of the shop, so that only the call is seen.
+fn charge_span(span: &Span, cents: u64) -> Span {
+    let mut charge = span.child("POST", Kind::Client);
+    charge.set("http.request.method", "POST");
+    charge.set("server.address", "payments.example.com");
+    charge.set("server.port", 443u16);
+    charge.set("url.full", "https://payments.example.com/v3/charges");
+    charge.set("payment.cents", usize::try_from(cents).unwrap_or(usize::MAX));
+    charge
+}
+
+#[inline(never)]
+fn wait_for_provider(time: Duration) {
+    thread::sleep(time);
+    // Something to do afterwards keeps this function on the stack meanwhile.
+    std::hint::black_box(time);
 }
 
 /// Some honest work: a page of rows, sorted and escaped.

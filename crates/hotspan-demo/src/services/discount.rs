@@ -1,4 +1,5 @@
-//! `discount`: price rules. Its problem: the rule's regular expression is compiled for each item.
+//! `discount`: price rules and bundles. Its problems: the rule's regular expression is compiled for each item, and bundles
+//! are searched for by trying everything.
 
 use std::sync::{Arc, OnceLock};
 
@@ -26,8 +27,17 @@ pub(super) fn ask(request: &Request<'_>, cart: &Arc<Cart>) -> Answer<u64> {
     request.mesh.call(request.span, DISCOUNTS, move |mesh, span| {
         span.set("customer.id", cart.customer.as_str());
         span.set("customer.tier", cart.tier);
-        Ok(apply_price_rules(&stores, span, &cart, mesh.problems().has(Problem::Regex)))
+        let bundle = find_bundle(&stores, span, &cart, !mesh.problems().has(Problem::Bundles));
+        Ok(apply_price_rules(&stores, span, &cart, mesh.problems().has(Problem::Regex)) + bundle / 20)
     })
+}
+
+#[inline(never)]
+fn find_bundle(stores: &Stores, span: &Span, cart: &Cart, remembers: bool) -> u64 {
+    let mut inner = span.child("find_bundle", Kind::Internal);
+    let euros = stores.bundles.search(cart, remembers);
+    inner.set("bundle.euros", usize::try_from(euros).unwrap_or(usize::MAX));
+    euros
 }
 
 /// Sums up what is off for all items.

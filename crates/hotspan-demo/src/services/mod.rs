@@ -1,6 +1,8 @@
 //! What each service does. Functions that a person should find in a flame graph are never inlined.
 
+mod bundles;
 pub(crate) mod checkout;
+mod cost;
 mod discount;
 mod inventory;
 pub(crate) mod order;
@@ -16,6 +18,8 @@ use crate::telemetry::Span;
 pub(crate) struct Stores {
     tax: tax::TaxOffice,
     discount: discount::PriceRules,
+    bundles: bundles::BundleSearch,
+    receipts: order::ReceiptPrinter,
     pub(crate) orders: order::OrderBook,
 }
 
@@ -25,6 +29,8 @@ impl Stores {
         Arc::new(Stores {
             tax: tax::TaxOffice::open(),
             discount: discount::PriceRules::default(),
+            bundles: bundles::BundleSearch::open(),
+            receipts: order::ReceiptPrinter::open(),
             orders: order::OrderBook::default(),
         })
     }

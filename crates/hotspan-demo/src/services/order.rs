@@ -1,4 +1,5 @@
-//! `order`: the order book. Its problem: a report holds the book's lock while it works and waits.
+//! `order`: the order book. Its problems: a report holds the book's lock while it works and waits, and receipts are copied
+//! again and again.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, PoisonError};
@@ -7,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use hotspan_profiler::sync::Mutex;
 
+use super::cost::times_costing;
 use super::{Answer, Request, Stores};
 use crate::customers::Cart;
 use crate::mesh::{Endpoint, Mesh, Service};
@@ -35,11 +37,11 @@ pub(crate) struct OrderBook {
 /// Places an order; answers with its number.
 pub(super) fn place_remotely(request: &Request<'_>, cart: &Arc<Cart>, cents: u64) -> Answer<usize> {
     let (stores, cart) = (Arc::clone(request.stores), Arc::clone(cart));
-    request.mesh.call(request.span, ORDERS, move |_mesh, span| {
+    request.mesh.call(request.span, ORDERS, move |mesh, span| {
         span.set("customer.id", cart.customer.as_str());
         let number = store_order(&stores.orders, span, Order { customer: cart.customer.clone(), cents });
         span.set("order.number", number);
-        print_receipt(&cart);
+        print_receipt(&stores.receipts, &cart, mesh.problems().has(Problem::Memory));
         Ok(number)
     })
 }
@@ -61,13 +63,47 @@ fn store_order(book: &OrderBook, span: &Span, order: Order) -> usize {
     orders.len()
 }
 
-/// Some honest work for each order.
+/// What copying the receipt of a large cart is to cost.
+const COPY_COST: Duration = Duration::from_millis(350);
+/// Lines of such a receipt.
+const LARGE_RECEIPT: usize = 70;
+
+/// Prints receipts, in as many layouts as the problem takes to be felt.
+#[derive(Debug)]
+pub(super) struct ReceiptPrinter {
+    layouts: usize,
+}
+
+impl ReceiptPrinter {
+    pub(super) fn open() -> ReceiptPrinter {
+        let lines: Vec<String> =
+            (0..LARGE_RECEIPT).map(|number| format!("BO-{number:05}   2 x   {number:>8}")).collect();
+        let times = times_costing(COPY_COST, || {
+            std::hint::black_box(copy_receipt(&lines));
+        });
+        ReceiptPrinter { layouts: times as usize }
+    }
+}
+
+/// Some honest work for each order. The planted problem: for each line that is added the receipt is copied.
 #[inline(never)]
-fn print_receipt(cart: &Cart) {
+fn print_receipt(printer: &ReceiptPrinter, cart: &Cart, copies: bool) {
     let lines: Vec<String> =
         cart.items.iter().map(|item| format!("{:<12}{:>4} x {:>8}", item.sku, item.quantity, item.cents)).collect();
+    if copies {
+        (0..printer.layouts).for_each(|_| drop(std::hint::black_box(copy_receipt(&lines))));
+    }
     std::hint::black_box(lines.join("\n"));
     thread::sleep(millis_between(1.0, 3.0));
+}
+
+#[inline(never)]
+fn copy_receipt(lines: &[String]) -> Vec<String> {
+    lines.iter().fold(Vec::new(), |receipt: Vec<String>, line| {
+        let mut longer = receipt.clone();
+        longer.push(line.clone());
+        longer
+    })
 }
 
 /// The background job: sums up the book. The planted problem: it keeps the lock until its report is written.

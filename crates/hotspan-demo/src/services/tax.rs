@@ -1,13 +1,15 @@
-//! `tax`: what the state gets. Its problem: the table of rates is parsed anew for each item.
+//! `tax`: what the state gets. Its problems: the table of rates is parsed anew for each item, and exemptions of one region
+//! are never found in their cache.
 
+use std::collections::HashMap;
 use std::ops::RangeInclusive;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use hotspan_profiler::RuntimeStatistics;
 use serde_json::{Value, json};
 
+use super::cost::times_costing;
 use super::{Answer, Request, Stores};
 use crate::customers::{Cart, Item, REGIONS};
 use crate::mesh::{Endpoint, Failure, Service};
@@ -16,8 +18,7 @@ use crate::random::millis_between;
 use crate::telemetry::{Kind, Span};
 
 const TAX: Endpoint = Endpoint { service: Service::Tax, method: "POST", route: "/v1/tax" };
-/// What parsing the document is to cost. Its size follows from that, so that the problem weighs the same on a slow
-/// machine, in a build without optimisation, and here.
+/// What parsing the document is to cost. Its size follows from that.
 const PARSE_COST: Duration = Duration::from_millis(8);
 /// Districts per region, at least and at most; about a kilobyte each for all regions together.
 const DISTRICTS: RangeInclusive<usize> = 20..=1500;
@@ -27,20 +28,28 @@ const DISTRICTS: RangeInclusive<usize> = 20..=1500;
 pub(super) struct TaxOffice {
     document: String,
     parsed: OnceLock<Option<Value>>,
+    /// Categories without tax, by region.
+    exemptions: Mutex<HashMap<String, Vec<&'static str>>>,
 }
 
 impl TaxOffice {
     pub(super) fn open() -> TaxOffice {
         const TRIAL: usize = 50;
         let trial = tax_document(TRIAL);
-        let before = RuntimeStatistics::now().cpu;
-        for _ in 0..3 {
+        let times = times_costing(PARSE_COST, || {
             std::hint::black_box(parse_tax_document(&trial));
+        });
+        let districts = (TRIAL as f64 * times) as usize;
+        TaxOffice::with_districts(districts.clamp(*DISTRICTS.start(), *DISTRICTS.end()))
+    }
+
+    fn with_districts(districts: usize) -> TaxOffice {
+        let exemptions = REGIONS.map(|region| (region.to_owned(), exemptions_of(region)));
+        TaxOffice {
+            document: tax_document(districts),
+            parsed: OnceLock::new(),
+            exemptions: Mutex::new(exemptions.into_iter().collect()),
         }
-        let cost = (RuntimeStatistics::now().cpu.saturating_sub(before) / 3).max(Duration::from_micros(1));
-        let districts = (TRIAL as f64 * PARSE_COST.as_secs_f64() / cost.as_secs_f64()) as usize;
-        let document = tax_document(districts.clamp(*DISTRICTS.start(), *DISTRICTS.end()));
-        TaxOffice { document, parsed: OnceLock::new() }
     }
 }
 
@@ -71,8 +80,32 @@ pub(super) fn ask(request: &Request<'_>, cart: &Arc<Cart>) -> Answer<u64> {
         let has_problem = mesh.problems().has(Problem::Tax);
         // The region's rules are fetched once for the cart: a short, honest wait.
         thread::sleep(millis_between(0.5, 2.0));
+        let exempt = find_exemptions(&stores.tax, cart.region, mesh.problems().has(Problem::Cache));
+        span.set("tax.exempt_categories", exempt.len());
         calculate_tax(&stores, span, &cart, has_problem)
     })
+}
+
+/// What is free of tax in a region. The planted problem: a region with capitals in its name is kept under another key than
+/// it is looked for, so that it is fetched each time.
+#[inline(never)]
+fn find_exemptions(office: &TaxOffice, region: &'static str, misses_one_region: bool) -> Vec<&'static str> {
+    let key = if misses_one_region { region.replace("US-", "us-") } else { region.to_owned() };
+    let known = office.exemptions.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
+    known.unwrap_or_else(|| load_exemptions(office, region))
+}
+
+/// The office answers in its own time.
+#[inline(never)]
+fn load_exemptions(office: &TaxOffice, region: &'static str) -> Vec<&'static str> {
+    thread::sleep(millis_between(150.0, 280.0));
+    let loaded = exemptions_of(region);
+    office.exemptions.lock().unwrap_or_else(PoisonError::into_inner).insert(region.to_owned(), loaded.clone());
+    loaded
+}
+
+fn exemptions_of(region: &str) -> Vec<&'static str> {
+    if region.starts_with("US") { vec!["stamps", "bread"] } else { vec!["stamps"] }
 }
 
 /// Sums up the tax of all items.
@@ -129,7 +162,7 @@ mod tests {
     /// Guarantee: there is a rate, and the fix changes the cost, never the tax.
     #[test]
     fn the_fix_changes_no_tax() {
-        let office = TaxOffice { document: tax_document(*DISTRICTS.start()), parsed: OnceLock::new() };
+        let office = TaxOffice::with_districts(*DISTRICTS.start());
         for region in REGIONS {
             for category in ["books", "food", "clothing", "electronics", "toys"] {
                 let item = Item { sku: "BO-01234".to_owned(), category, cents: 1000, quantity: 1 };

@@ -79,7 +79,15 @@ pub(crate) async fn services(
         row["operations"] = operations.collect();
         row
     });
-    Ok(Json(json!({ "services": rows.collect::<Vec<_>>(), "start": from, "end": until })))
+    Ok(Json(json!({
+        "services": rows.collect::<Vec<_>>(),
+        "start": from,
+        "end": until,
+        // Costs of operations may rest on the latest part of the time only, if there are too many samples in it.
+        "is_cut": cpu.costs_range != (from, until),
+        "costs_start": cpu.costs_range.0,
+        "costs_end": cpu.costs_range.1,
+    })))
 }
 
 /// What services and operations do on the processor.
@@ -88,6 +96,8 @@ struct Cpu {
     series: HashMap<String, Vec<Option<f64>>>,
     /// Nanoseconds a request, by service and operation.
     costs: HashMap<Arc<str>, HashMap<Arc<str>, f64>>,
+    /// The part of the time that the costs rest on.
+    costs_range: (i64, i64),
 }
 
 impl Cpu {
@@ -118,7 +128,7 @@ impl Cpu {
                 costs.entry(service).or_default().insert(operation, cost.value as f64 / requests);
             }
         }
-        Ok(Self { series, costs })
+        Ok(Self { series, costs, costs_range: found.range })
     }
 }
 

@@ -3,6 +3,7 @@
 // Each test file uses a part of this.
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used)]
 
+pub(crate) mod demo;
 pub(crate) mod python;
 
 use std::io::{BufRead, BufReader, Read, Write};

@@ -25,6 +25,8 @@ pub(crate) struct Sending<'s> {
     pub(crate) prefix: String,
     /// Added to every time.
     pub(crate) shift: i64,
+    /// Whether samples name their spans.
+    pub(crate) linked: bool,
 }
 
 impl Sending<'_> {
@@ -99,7 +101,7 @@ impl Sending<'_> {
         let mut by_profile: HashMap<(String, Measure), Vec<Sample>> = HashMap::new();
         for request in requests {
             for sample in &request.samples {
-                let link = tables.link(request, sample.span as usize);
+                let link = if self.linked { tables.link(request, sample.span as usize) } else { 0 };
                 let encoded = Sample {
                     stack_index: tables.stack(self.vocabulary, sample.stack),
                     link_index: link,

@@ -94,6 +94,7 @@ async fn requests(core: &Core, tenant: &TenantId, question: &CohortQuestion) -> 
         default_range: question.range,
         measures: Vec::new(),
         own_code: Vec::new(),
+        links: question.links,
     };
     Ok(requests_of(&core.engine, tenant, &query).await?)
 }

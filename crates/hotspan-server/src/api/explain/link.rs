@@ -1,6 +1,7 @@
 //! Permalinks into the page: the explanation itself, and where to see a cause.
 
 use hotspan_analysis::Cause;
+use hotspan_analysis::explanation::Coverage;
 use hotspan_analysis::gather::BeforeAfter;
 use http::{HeaderMap, header};
 
@@ -51,9 +52,9 @@ impl Links {
         self.page("explain", &parameters)
     }
 
-    /// The page that shows a cause in its flame graph.
-    pub(super) fn cause(&self, cause: &Cause) -> String {
-        let mut parameters = Vec::new();
+    /// The page that shows a cause in the flame graph that it was seen in.
+    pub(super) fn cause(&self, cause: &Cause, coverage: &Coverage) -> String {
+        let mut parameters = vec![("type", profile_type_of(cause, coverage).to_owned())];
         if let Some(function) = &cause.function {
             parameters.extend([("fn", function.clone()), ("find", function.clone())]);
         }
@@ -88,6 +89,17 @@ impl Links {
 
 fn milliseconds(nanos: i64) -> i64 {
     nanos.div_euclid(1_000_000)
+}
+
+/// The profiles that show a cause: waits are not in those of the CPU.
+fn profile_type_of(cause: &Cause, coverage: &Coverage) -> &'static str {
+    let profiles = coverage.services.iter().find(|service| service.service == cause.service);
+    let has = |name: &&&str| profiles.is_some_and(|service| service.profiles.contains(*name));
+    match cause.kind {
+        "cpu" | "gc" => "cpu",
+        "lock" => ["lock", "wall", "off_cpu"].iter().find(has).unwrap_or(&"cpu"),
+        _ => ["wall", "off_cpu"].iter().find(has).unwrap_or(&"cpu"),
+    }
 }
 
 /// Escapes a value for the query of a link.

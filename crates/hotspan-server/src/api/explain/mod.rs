@@ -46,8 +46,9 @@ async fn explain(
         None => gather::explain(&core.engine, &tenant, &question.query).await?,
     };
     let links = Links::of(&headers, &question);
+    let coverage = analysis.explanation.coverage.clone();
     for cause in &mut analysis.explanation.causes {
-        cause.link = links.cause(cause);
+        cause.link = links.cause(cause, &coverage);
     }
     Ok(match question.format {
         Format::Json => Json(answer_json(&analysis, &question, &links)).into_response(),

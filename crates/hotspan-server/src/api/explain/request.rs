@@ -4,6 +4,7 @@ use hotspan_analysis::Measure;
 use hotspan_analysis::gather::{BeforeAfter, ExplainQuery, measure_of};
 use hotspan_lake::catalog::now_nanos;
 use hotspan_model::ProfileType;
+use hotspan_query::LinkPolicy;
 use hotspan_traceql::Program;
 use serde::Deserialize;
 use serde_json::Value;
@@ -28,6 +29,7 @@ pub(crate) struct ExplainBody {
     format: Option<String>,
     #[serde(default)]
     own_code: Vec<String>,
+    links: Option<String>,
 }
 
 /// How the answer is told.
@@ -90,6 +92,7 @@ impl ExplainQuestion {
                 default_range,
                 measures,
                 own_code: body.own_code,
+                links: body.links.as_deref().map_or(Ok(LinkPolicy::default()), str::parse)?,
             },
             times,
             format: match body.format.as_deref() {

@@ -1,0 +1,14 @@
+//! What a problem costs. It is to weigh the same on a slow machine, in a build without optimisation, and here.
+
+use std::time::Duration;
+
+use hotspan_profiler::RuntimeStatistics;
+
+/// How often some work is done for this much time on the CPU; at least once.
+pub(super) fn times_costing(cost: Duration, work: impl Fn()) -> f64 {
+    const TRIALS: u32 = 3;
+    let before = RuntimeStatistics::now().cpu;
+    (0..TRIALS).for_each(|_| work());
+    let one = RuntimeStatistics::now().cpu.saturating_sub(before) / TRIALS;
+    (cost.as_secs_f64() / one.max(Duration::from_micros(1)).as_secs_f64()).max(1.0)
+}
