@@ -25,7 +25,7 @@ const SINGLE_CHILD: f64 = 0.8;
 /// The share of a difference that is collecting garbage for it to be one cause in all callers.
 const COLLECTING: f64 = 0.7;
 /// Time on the CPU beside time waited for one from which on running is the cause, and waiting its consequence.
-const RUNS_TOO: f64 = 0.25;
+const RUNS_TOO: f64 = 0.1;
 /// The share that a child must carry where what is left is spread over many.
 const ONLY_LARGE_CHILD: f64 = 0.5;
 
@@ -190,8 +190,13 @@ pub fn kind_of(ledger: &Ledger, matrix: &Matrix, belongs: &[bool]) -> Part {
     let best = Part::ALL.into_iter().max_by(|a, b| deltas[*a as usize].total_cmp(&deltas[*b as usize]));
     match best {
         // Who runs much waits for a CPU now and then, the more the busier the machine is.
-        Some(Part::Scheduling) if deltas[Part::Cpu as usize] > RUNS_TOO * deltas[Part::Scheduling as usize] => {
-            Part::Cpu
+        Some(Part::Scheduling) => {
+            let running = [Part::Cpu, Part::Gc].map(|part| deltas[part as usize]);
+            match running[0] + running[1] > RUNS_TOO * deltas[Part::Scheduling as usize] {
+                true if running[0] >= running[1] => Part::Cpu,
+                true => Part::Gc,
+                false => Part::Scheduling,
+            }
         }
         best => best.unwrap_or(Part::Unexplained),
     }

@@ -206,7 +206,11 @@ impl Findings<'_> {
             share: 0.0,
             spans: measured.having(),
             samples: samples.sum(),
-            waiting_for_cpu_ms: if kind == Part::Cpu { self.delta_of(Part::Scheduling, &belongs) / 1e6 } else { 0.0 },
+            waiting_for_cpu_ms: if matches!(kind, Part::Cpu | Part::Gc) {
+                self.delta_of(Part::Scheduling, &belongs) / 1e6
+            } else {
+                0.0
+            },
             pattern: patterns.first().copied(),
             helps: patterns.first().map(|pattern| pattern.helps()),
             patterns,

@@ -194,7 +194,7 @@ fn is_slower(subject: Subject, ledger: &Ledger, matrix: &Matrix) -> bool {
     }
     let fast = matrix.moments[1][Tree::ROOT as usize];
     match subject {
-        Subject::Cohort => difference.p < DURATIONS_DIFFER,
+        Subject::Cohort => matrix.chance(Tree::ROOT) < DURATIONS_DIFFER,
         // One request is slow if it lies outside of what is usual, not if its mean differs: it has none.
         Subject::Single => {
             let spread = (fast.mean_variance * ledger.sides[1].len() as f64).sqrt();

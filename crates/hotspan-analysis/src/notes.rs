@@ -108,7 +108,7 @@ fn too_few(notes: &mut Vec<String>, explanation: &Explanation, unlinked: &[Strin
         notes.push(match unlinked {
             [] => "No samples belong to these spans: no profiles of these services were sent in this time.".to_owned(),
             _ => format!(
-                "No samples belong to these spans: {} sends profiles, but they do not name their spans. Let the profiler put span ids on its samples, or ask with links = inferred.",
+                "No samples belong to these spans, though profiles came from {}: no sample fell into them, or the profiler does not put span ids on its samples (links = inferred matches them by thread and time).",
                 unlinked.join(", ")
             ),
         });
@@ -164,7 +164,7 @@ fn unexplained(
     {
         if unlinked.contains(&service) {
             notes.push(format!(
-                "{service} has {} a request on the critical path, and its profiles do not name their spans: let its profiler put span ids on its samples.",
+                "{service} has {} a request on the critical path and sends profiles, but none of its samples belong to these spans: let its profiler put span ids on its samples.",
                 ms(time)
             ));
         } else if !is_profiled {

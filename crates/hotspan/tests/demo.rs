@@ -5,7 +5,9 @@
 mod support;
 
 use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -153,7 +155,9 @@ fn the_demo_goes_on_without_a_reader_and_takes_another_scenario() {
     assert!(switched.status.success() && text.contains("tax is broken again"), "{text}");
     assert!(text.contains("shard is there already") && text.contains("lock is fixed already"), "{text}");
     let problems = shop_status(store.path()).unwrap()["problems"].clone();
-    assert_eq!(problems, serde_json::json!({ "tax": true, "regex": false, "shard": true, "lock": false }));
+    for (problem, present) in problems.as_object().unwrap() {
+        assert_eq!(present, ["tax", "shard"].contains(&problem.as_str()), "{problem}");
+    }
 
     let pid = child.id().to_string();
     assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());

@@ -171,9 +171,10 @@ fn round(demo: &Demo, planted: &Planted, length: Duration) -> Vec<(&'static str,
     let from = now_nanos();
     std::thread::sleep(length);
     let to = now_nanos();
-    // Switching sends what was sampled so far.
-    demo.switch("--fix", planted.problem);
+    // What began before ends; switching then sends what was sampled so far.
     std::thread::sleep(Duration::from_millis(1500));
+    demo.switch("--fix", planted.problem);
+    std::thread::sleep(Duration::from_millis(1000));
     places(demo, planted, (from, to))
 }
 

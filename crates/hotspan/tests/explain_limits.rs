@@ -188,7 +188,7 @@ fn what_cannot_be_known_is_said() {
     let mut vocabulary = Vocabulary::default();
     let requests = make(&mut vocabulary, 80, 22, taxed);
     send(&server, &vocabulary, "loose-", false, &requests);
-    note("loose-", "500ms", &["loose-checkout sends profiles", "span ids"]);
+    note("loose-", "500ms", &["profiles came from loose-checkout", "span ids"]);
 
     let mut vocabulary = Vocabulary::default();
     let requests = make(&mut vocabulary, 80, 23, |shop, number| {

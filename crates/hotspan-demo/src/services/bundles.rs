@@ -8,7 +8,7 @@ use super::cost::times_costing;
 use crate::customers::Cart;
 
 /// What the search is to cost for a large cart. How many items it looks at follows from that.
-const SEARCH_COST: Duration = Duration::from_millis(350);
+const SEARCH_COST: Duration = Duration::from_millis(250);
 /// Items that are looked at, at most.
 const MOST_ITEMS: usize = 26;
 

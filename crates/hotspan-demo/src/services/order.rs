@@ -64,7 +64,7 @@ fn store_order(book: &OrderBook, span: &Span, order: Order) -> usize {
 }
 
 /// What copying the receipt of a large cart is to cost.
-const COPY_COST: Duration = Duration::from_millis(350);
+const COPY_COST: Duration = Duration::from_millis(200);
 /// Lines of such a receipt.
 const LARGE_RECEIPT: usize = 70;
 
@@ -99,11 +99,13 @@ fn print_receipt(printer: &ReceiptPrinter, cart: &Cart, copies: bool) {
 
 #[inline(never)]
 fn copy_receipt(lines: &[String]) -> Vec<String> {
-    lines.iter().fold(Vec::new(), |receipt: Vec<String>, line| {
+    let mut receipt: Vec<String> = Vec::new();
+    for line in lines {
         let mut longer = receipt.clone();
         longer.push(line.clone());
-        longer
-    })
+        receipt = longer;
+    }
+    receipt
 }
 
 /// The background job: sums up the book. The planted problem: it keeps the lock until its report is written.
