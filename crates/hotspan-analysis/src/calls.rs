@@ -31,9 +31,9 @@ impl CallChange {
         self.slow >= 2.0 && self.slow >= 1.3 * self.fast + 0.5 && self.more_calls_ms >= 0.5 * whole && whole > 0.0
     }
 
-    /// Whether the calls are made again since they fail.
+    /// Whether the calls are made again since they fail. Those that fail may take longer, too.
     pub fn is_retrying(&self) -> bool {
-        self.is_mostly_more() && self.failed_share >= 0.2
+        self.slow >= 2.0 && self.slow >= 1.3 * self.fast + 0.5 && self.more_calls_ms > 0.0 && self.failed_share >= 0.2
     }
 }
 
@@ -90,6 +90,7 @@ impl Calls {
 
     /// Whether the walk ends at this operation: what is called too often need not be slow itself.
     pub fn ends_walk(&self, node: NodeId) -> bool {
-        self.is_remote[node as usize] && self.changes[node as usize].is_some_and(|change| change.is_mostly_more())
+        self.is_remote[node as usize]
+            && self.changes[node as usize].is_some_and(|change| change.is_mostly_more() || change.is_retrying())
     }
 }

@@ -8,13 +8,14 @@ use crate::candidates::{Candidate, merged, nested_in};
 use crate::explanation::Cause;
 use crate::ledger::Ledger;
 use crate::matrix::{FEW_REQUESTS, Matrix, column, column_noise, membership};
-use crate::moved::{node_name, service_name};
+use crate::moved::{callee_name, node_name, service_name};
 use crate::part::Part;
 use crate::patterns::{Looks, patterns_of};
 use crate::request::Request;
 use crate::sources::Sources;
 use crate::statistics::bootstrap::{Interval, Resampled, Side};
 use crate::statistics::exceedance::chance_of_exceeding;
+use crate::statistics::welch::Moments;
 use crate::tree::{NodeId, NodeKey, Tree};
 use crate::vocabulary::{TextId, Vocabulary};
 
@@ -29,6 +30,8 @@ pub const FEWEST_SAMPLES: f64 = 8.0;
 const MOST_OF_IT: f64 = 0.5;
 /// Requests that must be slow by something for it to be a cause of some of them.
 const FEWEST_CARRIERS: usize = 2;
+/// Standard errors that 95 % of a normal distribution lie within.
+const NORMAL_95: f64 = 1.96;
 /// Operations around an unsure candidate that are tried.
 const MOST_STEPS_OUT: usize = 24;
 /// Causes that are named at most.
@@ -88,7 +91,8 @@ impl Findings<'_> {
 
     /// Ranks candidates that are sure, if together they surely explain enough.
     fn ranked(&self, candidates: &[Candidate], measurement: &Measurement) -> Vec<Found> {
-        if candidates.is_empty() || measurement.joint_share.low < FIRST_SHARE {
+        let sure: f64 = measurement.causes.iter().map(|measured| measured.sure_share).sum();
+        if candidates.is_empty() || sure.max(measurement.joint_share.low) < FIRST_SHARE {
             return Vec::new();
         }
         let mut found: Vec<(f64, Found)> = candidates
@@ -145,10 +149,13 @@ impl Findings<'_> {
             let (interval, share) = (resampled.interval(at), resampled.share(at, whole));
             let periods = self.most_periods(candidate, &without);
             let carriers = carriers(&slow, &fast, [&columns[0][whole], &columns[1][whole]]);
-            let mut measured = Measured { slow, fast, interval, share, carriers, without, is_sure: false };
+            let mut measured =
+                Measured { slow, fast, interval, share, carriers, without, is_sure: false, sure_share: 0.0 };
+            let noise = column_noise(&self.ledger.tree, &self.ledger.sides[0], &candidate.nodes, &measured.without);
+            measured.judge(self.matrix.difference(Tree::ROOT).delta, noise);
             let is_seen =
                 candidate.nodes == [candidate.operation] || candidate.function.is_none() || periods >= FEWEST_SAMPLES;
-            measured.is_sure = is_seen && measured.surely_has_share(self.matrix.difference(Tree::ROOT).delta);
+            measured.is_sure &= is_seen;
             measured
         });
         Measurement { causes: causes.collect(), joint_share }
@@ -195,6 +202,7 @@ impl Findings<'_> {
             kind: kind.name(),
             service: service_name(self.vocabulary, tree, candidate.operation),
             operation: node_name(self.vocabulary, tree, candidate.operation),
+            callee: callee_name(self.vocabulary, tree, candidate.operation),
             function: candidate.function.map(|node| node_name(self.vocabulary, tree, node)),
             file,
             line,
@@ -313,20 +321,34 @@ struct Measured {
     /// Nodes inside that are causes of their own.
     without: Vec<NodeId>,
     is_sure: bool,
+    /// The share of the whole difference that this surely has.
+    sure_share: f64,
 }
 
 impl Measured {
-    /// Whether this has a real share of the difference: in the mean, or as what some of the requests are slow by.
-    fn surely_has_share(&self, difference: f64) -> bool {
+    /// Judges whether this has a real share of the difference: in the mean, or as what some of the requests are slow by.
+    fn judge(&mut self, difference: f64, sampling_noise: f64) {
         if self.interval.low > 0.0 && self.share.low >= FURTHER_SHARE {
-            return true;
+            self.is_sure = true;
+            self.sure_share = self.share.low;
+            return;
         }
         let most = self.fast.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let beyond = self.slow.iter().filter(|value| **value > most).count();
-        self.carriers.len() >= FEWEST_CARRIERS
-            && self.interval.low > 0.0
+        let delta = mean(&self.slow) - mean(&self.fast);
+        let is_in_some = self.carriers.len() >= FEWEST_CARRIERS
             && chance_of_exceeding(beyond, self.slow.len(), self.fast.len()) < SOME_EXCEED
-            && mean(&self.slow) - mean(&self.fast) >= FURTHER_SHARE * difference
+            && delta >= FURTHER_SHARE * difference;
+        // Which requests are in question is given, and that some have it and others not is no chance: what is left is how
+        // well they were sampled, and how usual requests vary.
+        let squares = self.fast.iter().map(|value| value * value).sum();
+        let usual = Moments::of(self.fast.len(), self.fast.iter().sum(), squares);
+        let error = NORMAL_95 * (sampling_noise + usual.mean_variance).sqrt();
+        if is_in_some && delta > error {
+            self.is_sure = true;
+            self.interval = Interval { low: delta - error, high: delta + error };
+            self.sure_share = if difference > 0.0 { self.interval.low / difference } else { 0.0 };
+        }
     }
 
     /// Slow requests with clearly more of it than is usual.

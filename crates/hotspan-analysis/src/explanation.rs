@@ -69,6 +69,9 @@ pub struct Cause {
     pub service: String,
     /// The operation it is in.
     pub operation: String,
+    /// The service that the operation calls, where it is a call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub callee: Option<String>,
     /// The function to look at, of own code where there is any; none if the operation as a whole is the cause.
     pub function: Option<String>,
     /// Its file.
@@ -192,6 +195,9 @@ pub struct PathStep {
     pub service: String,
     /// The operation.
     pub operation: String,
+    /// The service that it calls, where it is a call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub callee: Option<String>,
     /// How many operations above it lie on the path.
     pub depth: usize,
     /// Milliseconds of its own on the path, without its callees, in a request in question.

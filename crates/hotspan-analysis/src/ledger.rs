@@ -110,7 +110,10 @@ fn prepare(vocabulary: &Vocabulary, sources: &Sources, request: &Request, eviden
                 (value - in_children).clamp(0.0, own as f64)
             }
             Some(time) => {
-                let is_critical = is_inside(&stretches, sample.span, time);
+                // A wait is told when it is over, which is often the very end of its span: its middle counts, too.
+                let middle = time.saturating_sub(sample.value / 2);
+                let is_critical = is_inside(&stretches, sample.span, time)
+                    || (sample.measure == Measure::Lock && is_inside(&stretches, sample.span, middle));
                 if is_critical { value } else { 0.0 }
             }
             None => {
@@ -123,9 +126,11 @@ fn prepare(vocabulary: &Vocabulary, sources: &Sources, request: &Request, eviden
         if counted <= 0.0 {
             continue;
         }
-        // In a call, waiting means waiting for the other side.
+        // In a call, waiting means waiting for the other side, also where its answer comes through a queue with a lock.
         let is_call = matches!(span.role, SpanKind::Client | SpanKind::Producer);
-        let part = if is_call && matches!(part, Part::Io | Part::Waiting) { Part::Downstream } else { part };
+        let is_wait =
+            matches!(part, Part::Io | Part::Waiting) || (part == Part::Lock && sample.measure != Measure::Lock);
+        let part = if is_call && is_wait { Part::Downstream } else { part };
         let counted = counted * share;
         evidence.seen += counted;
         evidence.links[match sample.link {

@@ -7,7 +7,7 @@ use hashbrown::HashMap;
 use crate::calls::Calls;
 use crate::explanation::{LedgerPart, LedgerSummary, PathStep, SideSummary};
 use crate::ledger::Ledger;
-use crate::moved::{node_name, service_name};
+use crate::moved::{callee_name, node_name, service_name};
 use crate::part::Part;
 use crate::tree::{NodeId, NodeKey, Tree};
 use crate::vocabulary::Vocabulary;
@@ -106,6 +106,7 @@ pub fn path_steps(vocabulary: &Vocabulary, ledger: &Ledger, calls: &Calls) -> Ve
                 steps.push(PathStep {
                     service: service_name(vocabulary, &ledger.tree, node),
                     operation: node_name(vocabulary, &ledger.tree, node),
+                    callee: callee_name(vocabulary, &ledger.tree, node),
                     depth,
                     ms: slow / 1e6,
                     fast_ms: fast / 1e6,

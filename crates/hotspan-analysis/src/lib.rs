@@ -9,7 +9,8 @@
 //!   -> ledger             each request a vector over one tree; its parts sum to the duration
 //!   -> matrix, statistics the two sides compared node by node
 //!   -> blame, calls       down to the deepest nodes that explain the difference
-//!   -> causes             named by own code, with intervals, patterns and attributes, ranked
+//!   -> candidates         named by own code, or by the operation around it where samples are too few
+//!   -> causes             with intervals, patterns and attributes, ranked
 //!   -> explanation        the answer
 //! ```
 //!

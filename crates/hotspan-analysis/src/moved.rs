@@ -70,6 +70,13 @@ pub fn node_name(vocabulary: &Vocabulary, tree: &Tree, node: NodeId) -> String {
     }
 }
 
+/// The service that an operation calls, if it is a call whose other side was seen.
+pub fn callee_name(vocabulary: &Vocabulary, tree: &Tree, operation: NodeId) -> Option<String> {
+    let NodeKey::Operation(operation) = tree.node(operation).key else { return None };
+    let callee = vocabulary.text_of(vocabulary.operation_of(operation).callee);
+    (!callee.is_empty()).then(|| callee.to_owned())
+}
+
 /// The service that a node belongs to.
 pub fn service_name(vocabulary: &Vocabulary, tree: &Tree, node: NodeId) -> String {
     match tree.node(tree.node(node).operation).key {

@@ -157,7 +157,7 @@ const TELLING_SHARE: f64 = 0.4;
 /// The patterns of a cause, the most telling first.
 pub fn patterns_of(looks: &Looks<'_>) -> Vec<Pattern> {
     let mut found = Vec::new();
-    if let Some(calls) = looks.calls.filter(CallChange::is_mostly_more) {
+    if let Some(calls) = looks.calls.filter(|calls| calls.is_mostly_more() || calls.is_retrying()) {
         found.push(if calls.is_retrying() { Pattern::Retries } else { Pattern::RepeatedCalls });
     }
     match looks.kind {
@@ -172,7 +172,7 @@ pub fn patterns_of(looks: &Looks<'_>) -> Vec<Pattern> {
             *share >= TELLING_SHARE && words.iter().any(|word| name.to_ascii_lowercase().contains(word))
         })
     };
-    if matches!(looks.kind, Part::Cpu | Part::Gc) {
+    if matches!(looks.kind, Part::Cpu | Part::Gc | Part::Scheduling) {
         let collects = share_of(looks, is_collection);
         let allocates = share_of(looks, is_allocation);
         if looks.kind == Part::Gc && collects >= allocates {

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use support::demo::{Demo, demo_command, shop_status};
+use support::now_nanos;
 
 /// Long, since test machines are busy; what is waited for takes seconds.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -91,6 +92,7 @@ fn wait_for<T>(what: &str, mut attempt: impl FnMut() -> Option<T>) -> T {
 fn the_demo_leads_to_its_problem_and_shows_the_fix() {
     let store = tempfile::tempdir().unwrap();
     let mut demo = Demo::start(store.path(), "tax,lock", 8);
+    let started = now_nanos();
 
     let (services, before) = wait_for("a slow checkout with its flame graph", || {
         large_checkouts(store.path(), PATIENCE).iter().find_map(|trace_id| {
@@ -102,6 +104,7 @@ fn the_demo_leads_to_its_problem_and_shows_the_fix() {
     let expected = ["checkout", "discount", "inventory", "order", "tax"];
     assert!(services.iter().map(String::as_str).eq(expected), "{services:?}");
 
+    let fixed = now_nanos();
     let fix = demo_command(store.path()).args(["--fix", "tax"]).output().unwrap();
     let said = String::from_utf8_lossy(&fix.stdout).into_owned();
     assert!(fix.status.success() && said.contains("tax is fixed"), "{said}");
@@ -123,9 +126,24 @@ fn the_demo_leads_to_its_problem_and_shows_the_fix() {
         Some(lookup_nanoseconds(&demo, &tax_span))
     });
     assert!(after * 5 < before, "{after} ns after the fix, {before} ns before");
+    the_fix_helped(&demo, [started, fixed, fixed + 2_000_000_000, now_nanos()]);
 
     assert!(demo.interrupt().success());
     assert!(!store.path().join("demo-control").exists(), "the shop ended in order");
+}
+
+/// Asked before against after, `explain` says that the fix helped, and what it took away.
+fn the_fix_helped(demo: &Demo, [started, fixed, settled, now]: [u64; 4]) {
+    let target = "{ name = \"calculate_tax\" && span.cart.items < 10 }";
+    let (before, after) = (format!("{started}..{fixed}"), format!("{settled}..{now}"));
+    let body = serde_json::json!({ "target": target, "before": before, "after": after });
+    let answer = demo.post_json("/api/v1/explain", &body);
+    assert_eq!(answer["comparison"]["change"], "faster", "{answer:#}");
+    let function = answer["causes"][0]["function"].as_str().unwrap_or_default();
+    assert!(function.contains("services::tax::"), "{answer:#}");
+    let functions = answer["comparison"]["functions"].as_array().unwrap();
+    let lookup = functions.iter().find(|change| change["function"].as_str().unwrap().ends_with("::lookup_tax_rate"));
+    assert!(lookup.unwrap()["delta_ms"].as_f64() < Some(0.0), "{answer:#}");
 }
 
 /// Scenario: the reader of the demo's output goes away (`hotspan demo | head -1`); the demo is started again on the same

@@ -44,9 +44,15 @@ pub(super) fn place(cause: &Cause) -> Option<String> {
     place_of(cause.file.as_deref(), cause.line)
 }
 
-/// `tax POST /v1/tax`.
+/// `tax POST /v1/tax`, and `checkout POST → tax` for a call, whose name often says too little.
+pub(super) fn called(service: &str, operation: &str, callee: Option<&str>) -> String {
+    let name = format!("{service} {operation}");
+    callee.map_or_else(|| name.trim().to_owned(), |callee| format!("{name} → {callee}"))
+}
+
+/// Where a cause is.
 pub(super) fn operation(cause: &Cause) -> String {
-    format!("{} {}", cause.service, cause.operation).trim().to_owned()
+    called(&cause.service, &cause.operation, cause.callee.as_deref())
 }
 
 fn effect(cause: &Cause, explanation: &Explanation) -> String {

@@ -1,6 +1,6 @@
 //! An explanation for a terminal: the answer, a short table, where the time goes, and what to know besides.
 
-use super::sentences::{details, headline, operation, part_name, place, sides};
+use super::sentences::{called, details, headline, operation, part_name, place, sides};
 use crate::comparison::Comparison;
 use crate::explanation::Explanation;
 use crate::notes::ms;
@@ -35,7 +35,8 @@ pub fn text(explanation: &Explanation) -> String {
             .take(MOST_STEPS)
             .map(|step| {
                 let calls = if step.calls > 1.05 { format!(" x {:.1}", step.calls) } else { String::new() };
-                let name = format!("{}{} {}{calls}", "  ".repeat(step.depth.min(12)), step.service, step.operation);
+                let operation = called(&step.service, &step.operation, step.callee.as_deref());
+                let name = format!("{}{operation}{calls}", "  ".repeat(step.depth.min(12)));
                 [name, ms(step.ms), format!("({} in fast ones)", ms(step.fast_ms))]
             })
             .collect();

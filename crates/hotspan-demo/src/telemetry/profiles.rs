@@ -27,6 +27,8 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 /// Bytes between heap samples: parsing allocates much, so that this gives a few hundred samples a minute.
 const HEAP_INTERVAL: usize = 512 << 10;
 
+const STACK_DEPTH: usize = 192;
+
 /// Starts the profiler: CPU, wall clock, heap and locks. `release_of` tells in which version a service is now.
 pub(crate) fn start(
     server: &str,
@@ -37,6 +39,8 @@ pub(crate) fn start(
         .ignore_environment()
         .cpu_hertz(100)
         .wall_hertz(20)
+        // Parsers and builds without optimisation go deep, and the shop's own functions are at the far end.
+        .max_stack_depth(STACK_DEPTH)
         .locks(true)
         .memory(HEAP_INTERVAL)
         .upload_interval(UPLOAD_INTERVAL)
