@@ -8,12 +8,40 @@ use crate::part::Part;
 use crate::tree::{NodeId, NodeKey};
 use crate::vocabulary::Vocabulary;
 
+/// Functions of libraries that a short tree shows below own code.
+const SHOWN_LIBRARY_FRAMES: usize = 2;
+
 /// The tree of one side of a ledger; values are nanoseconds of one request on average.
 ///
 /// Running code is a function's own value; everything else stands below it under a name in brackets. What samples say
 /// beyond a span's time is noise: a negative rest is taken from what is seen, so that no bar is negative and every
 /// span keeps its width.
 pub fn merged_tree(vocabulary: &Vocabulary, ledger: &Ledger, side: usize) -> FlameTree {
+    merged_tree_without(vocabulary, ledger, side, &vec![false; ledger.tree.nodes().len()])
+}
+
+/// The same in few lines: without what calls own code, and without the depths of libraries below it.
+pub fn short_merged_tree(vocabulary: &Vocabulary, ledger: &Ledger, side: usize) -> FlameTree {
+    let nodes = ledger.tree.nodes();
+    let is_library = |id: usize| matches!(nodes[id].key, NodeKey::Function(_)) && !nodes[id].is_own;
+    let mut leads_to_own: Vec<bool> = nodes.iter().map(|node| node.is_own).collect();
+    for id in (1..nodes.len()).rev() {
+        // Own code in another operation is reached by a call, not by this function.
+        let is_code = !matches!(nodes[id].key, NodeKey::Operation(_));
+        leads_to_own[nodes[id].parent as usize] |= leads_to_own[id] && is_code;
+    }
+    let mut depths = vec![0usize; nodes.len()];
+    let mut is_left_out = vec![false; nodes.len()];
+    for id in 1..nodes.len() {
+        if is_library(id) {
+            depths[id] = depths[nodes[id].parent as usize] + 1;
+            is_left_out[id] = leads_to_own[id] || depths[id] > SHOWN_LIBRARY_FRAMES;
+        }
+    }
+    merged_tree_without(vocabulary, ledger, side, &is_left_out)
+}
+
+fn merged_tree_without(vocabulary: &Vocabulary, ledger: &Ledger, side: usize, is_left_out: &[bool]) -> FlameTree {
     let tree = &ledger.tree;
     let requests = ledger.sides[side].len().max(1) as f64;
     let mut own = vec![0.0; tree.nodes().len()];
@@ -33,6 +61,7 @@ pub fn merged_tree(vocabulary: &Vocabulary, ledger: &Ledger, side: usize) -> Fla
         let above = places[node.parent as usize];
         places[id] = match node.key {
             NodeKey::Root | NodeKey::Part(Part::Cpu) => above,
+            NodeKey::Function(_) if is_left_out[id] => above,
             NodeKey::Operation(operation) => {
                 let operation = vocabulary.operation_of(operation);
                 let name = format!("{} {}", vocabulary.text_of(operation.service), vocabulary.text_of(operation.name));

@@ -6,7 +6,7 @@ mod scenarios;
 
 use hotspan_analysis::clock_skew::correct_clocks;
 use hotspan_analysis::critical_path::critical_path;
-use hotspan_analysis::merged_tree::merged_tree;
+use hotspan_analysis::merged_tree::{merged_tree, short_merged_tree};
 use hotspan_analysis::statistics::bootstrap::{Side, difference_intervals};
 use hotspan_analysis::statistics::random::Random;
 use hotspan_analysis::{Question, Request, RequestSpan, Subject, Verdict, Vocabulary, analyse};
@@ -51,6 +51,9 @@ proptest! {
                 / analysis.ledger.sides[side].len().max(1) as f64;
             prop_assert!((tree.total() as f64 - mean).abs() <= 1.0, "{} is not {mean}", tree.total());
             prop_assert!(tree.nodes().iter().all(|node| node.total >= -1), "a bar is negative");
+            let short = short_merged_tree(&analysis.vocabulary, &analysis.ledger, side);
+            prop_assert_eq!(short.total(), tree.total());
+            prop_assert!(short.nodes().len() <= tree.nodes().len());
         }
         let again = analyse(any_question(seed));
         prop_assert_eq!(

@@ -39,6 +39,7 @@ const EXAMPLES: &str = "Examples:
   hotspan query '{ name = \"POST /checkout\" && duration > 1s } | flame(cpu)' --scope subtree
   hotspan query '{ name = \"POST /checkout\" } | top(10, wall)'
   hotspan query '{ duration > 1s } | diff({ duration < 100ms }, cpu)'
+  hotspan query '{ name = \"POST /checkout\" && duration > 1s } | ledger()'
   hotspan query '{ status = error } | rate() by(resource.service.name)'";
 
 /// Runs the command.

@@ -460,6 +460,20 @@ fn the_command_line_asks_too() {
     let (ok, json, _) = hotspan(&server, &["query", "{ name = \"calculate\" } | top(3, cpu)", "--json"]);
     let json: Value = serde_json::from_str(&json).unwrap();
     assert!(ok && json["functions"][0]["function"] == "json.Unmarshal", "{json}");
+    for scope in ["span", "subtree", "trace", "process"] {
+        let ledger = ["query", "{ name = \"calculate\" } | ledger()", "--scope", scope];
+        let (ok, text, error) = hotspan(&server, &ledger);
+        assert!(ok && text.contains("requests") && text.contains("cpu"), "{scope}: {text}{error}");
+        let (ok, json, error) = hotspan(&server, &[&ledger[..], &["--json"]].concat());
+        let json: Value = serde_json::from_str(&json).unwrap();
+        let parts = json["parts"].as_array().unwrap().iter().map(|part| part["ns"].as_i64().unwrap());
+        assert!(ok && parts.sum::<i64>() == json["duration_ns"].as_i64().unwrap(), "{scope}: {json:#}{error}");
+        for sink in ["flame(cpu)", "top(5, cpu)", "diff({ name = \"place\" }, cpu)"] {
+            let (ok, text, error) =
+                hotspan(&server, &["query", &format!("{{ name = \"calculate\" }} | {sink}"), "--scope", scope]);
+            assert!(ok && !text.trim().is_empty(), "{scope} {sink}: {text}{error}");
+        }
+    }
     let (ok, rates, _) = hotspan(&server, &["query", "{ } | count_over_time() by(resource.service.name)"]);
     assert!(ok && rates.contains("order") && rates.contains("12"), "{rates}");
     let (ok, spans, _) = hotspan(&server, &["spans-of", "lookupTaxRate"]);

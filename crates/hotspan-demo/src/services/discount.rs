@@ -1,10 +1,13 @@
 //! `discount`: price rules and bundles. Its problems: the rule's regular expression is compiled for each item, and bundles
 //! are searched for by trying everything.
 
+use std::ops::RangeInclusive;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use regex::Regex;
 
+use super::cost::times_costing;
 use super::{Answer, Request, Stores};
 use crate::customers::{Cart, Item};
 use crate::mesh::{Endpoint, Service};
@@ -12,13 +15,32 @@ use crate::problems::Problem;
 use crate::telemetry::{Kind, Span};
 
 const DISCOUNTS: Endpoint = Endpoint { service: Service::Discount, method: "POST", route: "/v1/discounts" };
-/// Which items are on offer. Letters of all alphabets make it costly to compile, as such rules are in real shops.
-const OFFER: &str = r"(?i)^(?:BO|FO|EL)-(?:0[0-4]|1[05])\d{3}$|^TO-\d{1,4}5$|^promo[-_ ]\p{L}{2,6}\d*$";
+/// What compiling the rule is to cost. How many letters it allows follows from that.
+const COMPILE_COST: Duration = Duration::from_millis(3);
+/// Letters, at least and at most.
+const LETTERS: RangeInclusive<usize> = 1..=8;
 
 /// The rules, compiled when first needed.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct PriceRules {
+    pattern: String,
     offer: OnceLock<Option<Regex>>,
+}
+
+impl PriceRules {
+    pub(super) fn open() -> PriceRules {
+        let short = offer_pattern(*LETTERS.start());
+        let times = times_costing(COMPILE_COST, || {
+            std::hint::black_box(compile_price_rule(&short));
+        });
+        let letters = (times as usize).clamp(*LETTERS.start(), *LETTERS.end());
+        PriceRules { pattern: offer_pattern(letters), offer: OnceLock::new() }
+    }
+}
+
+/// Which items are on offer. Letters of all alphabets make it costly to compile, as such rules are in real shops.
+fn offer_pattern(letters: usize) -> String {
+    format!(r"(?i)^(?:BO|FO|EL)-(?:0[0-4]|1[05])\d{{3}}$|^TO-\d{{1,4}}5$|^promo[-_ ]\p{{L}}{{1,{letters}}}\d*$")
 }
 
 /// Asks the discount service what a cart gets off, in cents.
@@ -61,14 +83,15 @@ fn apply_price_rules(stores: &Stores, span: &Span, cart: &Cart, compiles_each_ti
 #[inline(never)]
 fn is_on_offer(rules: &PriceRules, item: &Item, compiles_each_time: bool) -> bool {
     if compiles_each_time {
-        return compile_price_rule().is_some_and(|rule| rule.is_match(&item.sku));
+        return compile_price_rule(&rules.pattern).is_some_and(|rule| rule.is_match(&item.sku));
     }
-    rules.offer.get_or_init(compile_price_rule).as_ref().is_some_and(|rule| rule.is_match(&item.sku))
+    let rule = rules.offer.get_or_init(|| compile_price_rule(&rules.pattern));
+    rule.as_ref().is_some_and(|rule| rule.is_match(&item.sku))
 }
 
 #[inline(never)]
-fn compile_price_rule() -> Option<Regex> {
-    Regex::new(OFFER).ok()
+fn compile_price_rule(pattern: &str) -> Option<Regex> {
+    Regex::new(pattern).ok()
 }
 
 #[cfg(test)]
@@ -79,7 +102,7 @@ mod tests {
     /// Guarantee: the fix changes the cost, never the price.
     #[test]
     fn the_fix_changes_no_price() {
-        let rules = PriceRules::default();
+        let rules = PriceRules::open();
         let item = |sku: &str| Item { sku: sku.to_owned(), category: "books", cents: 1, quantity: 1 };
         for (sku, expected) in [("BO-01234", true), ("BO-19999", false), ("TO-1235", true), ("CL-00001", false)] {
             for compiles_each_time in [true, false] {

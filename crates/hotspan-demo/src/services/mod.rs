@@ -28,7 +28,7 @@ impl Stores {
     pub(crate) fn open() -> Arc<Stores> {
         Arc::new(Stores {
             tax: tax::TaxOffice::open(),
-            discount: discount::PriceRules::default(),
+            discount: discount::PriceRules::open(),
             bundles: bundles::BundleSearch::open(),
             receipts: order::ReceiptPrinter::open(),
             orders: order::OrderBook::default(),

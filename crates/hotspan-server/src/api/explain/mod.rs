@@ -10,7 +10,7 @@ use axum::extract::rejection::JsonRejection;
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use axum::{Json, Router};
-use hotspan_analysis::merged_tree::merged_tree;
+use hotspan_analysis::merged_tree::short_merged_tree;
 use hotspan_analysis::{Analysis, gather, render};
 use hotspan_formats::text_flame::{TextFlameOptions, text_flame};
 use http::{HeaderMap, HeaderValue, header};
@@ -99,7 +99,7 @@ pub(super) fn exactness(analysis: &Analysis) -> Value {
 fn as_text(analysis: &Analysis, links: &Links) -> String {
     let mut text = render::text(&analysis.explanation);
     if !analysis.ledger.sides[0].is_empty() {
-        let tree = merged_tree(&analysis.vocabulary, &analysis.ledger, 0);
+        let tree = short_merged_tree(&analysis.vocabulary, &analysis.ledger, 0);
         let options = TextFlameOptions {
             unit: "nanoseconds".to_owned(),
             max_lines: FLAME_LINES,
