@@ -22,23 +22,22 @@ impl PathSums {
         Self { symbols, values, ..Self::default() }
     }
 
-    /// Adds values of paths that a service has, by its number; quick where paths ascend.
+    /// Adds values of paths that a service has, by its number.
     pub(crate) fn add_rows(&mut self, service: usize, paths: &[u64], sums: &[i64]) {
         let (Some(symbols), values) = (self.symbols.services().nth(service), &mut self.values[service]) else { return };
-        let unresolved = &mut self.unresolved;
-        symbols.nodes_of(paths, |row, node| {
-            let sum = match node {
+        for (path, value) in paths.iter().zip(sums) {
+            let sum = match symbols.node_of(*path) {
                 Some(node) => &mut values[node as usize],
-                None => unresolved.entry(paths[row]).or_default(),
+                None => self.unresolved.entry(*path).or_default(),
             };
-            *sum = sum.saturating_add(sums[row]);
-        });
+            *sum = sum.saturating_add(*value);
+        }
     }
 
     /// Adds the value of a path, whichever service has it.
     pub(crate) fn add(&mut self, path: u64, value: i64) {
-        let services = self.symbols.services().enumerate();
-        let found = services.filter_map(|(number, symbols)| Some((number, symbols.node_of(path)?))).next();
+        let mut services = self.symbols.services().enumerate();
+        let found = services.find_map(|(number, symbols)| Some((number, symbols.node_of(path)?)));
         let sum = match found {
             Some((service, node)) => &mut self.values[service][node as usize],
             None => self.unresolved.entry(path).or_default(),

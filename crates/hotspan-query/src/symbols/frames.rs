@@ -10,7 +10,7 @@ use hotspan_lake::arrays::{self, Texts};
 use hotspan_model::FrameKind;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::id_search::find;
+use super::id_search::IdIndex;
 use crate::error::Result;
 
 /// The columns of frames that are read.
@@ -36,6 +36,7 @@ pub(crate) struct FrameEntry {
 #[derive(Debug, Clone)]
 pub(super) struct FrameTable {
     ids: Vec<u64>,
+    index: IdIndex,
     /// The frame that is not stored, then one for each id.
     entries: Vec<FrameEntry>,
     pub(super) texts: TextTable,
@@ -53,14 +54,14 @@ impl Default for FrameTable {
             start_line: 0,
             kind: FrameKind::Unknown,
         };
-        Self { ids: Vec::new(), entries: vec![unknown], texts }
+        Self { ids: Vec::new(), index: IdIndex::default(), entries: vec![unknown], texts }
     }
 }
 
 impl FrameTable {
     /// The number of a frame; [`UNKNOWN_FRAME`] if it is not stored.
     pub(super) fn number(&self, id: u64) -> u32 {
-        find(&self.ids, id).map_or(UNKNOWN_FRAME, |at| at as u32 + 1)
+        self.index.find(&self.ids, id).map_or(UNKNOWN_FRAME, |at| at as u32 + 1)
     }
 
     pub(super) fn entry(&self, number: u32) -> &FrameEntry {
@@ -85,6 +86,7 @@ impl FrameTable {
         }
         frames.dedup_by_key(|(id, _)| *id);
         self.ids = frames.iter().map(|(id, _)| *id).collect();
+        self.index = IdIndex::of(&self.ids);
         self.entries.truncate(1);
         self.entries.extend(frames.iter().map(|(_, entry)| *entry));
         Ok(())

@@ -1,39 +1,50 @@
 //! Finding a hash in a sorted column of hashes.
 //!
-//! Hashes are spread evenly, so their value tells about where they stand: a few guesses, each from the one before, land
-//! within a handful of rows, where halving would touch a new cache line at each of twenty steps.
+//! Hashes are spread evenly, so that their first bits tell nearly where they stand: one look at where the hashes with
+//! these bits begin, and a few steps from there.
 
-/// How often a guess is made before the rest is halved.
-const GUESSES: usize = 4;
+/// Hashes that share their first bits, on average; a step or two find one of them.
+const TOGETHER: usize = 4;
 
-/// The place of `id` in a column that is sorted.
-pub(crate) fn find(sorted: &[u64], id: u64) -> Option<usize> {
-    // The place lies in `low..high`.
-    let (mut low, mut high) = (0, sorted.len());
-    if high == 0 {
-        return None;
+/// Where the hashes with each value of the first bits begin in a column.
+#[derive(Debug, Clone, Default)]
+pub(super) struct IdIndex {
+    /// One more than there are values: the end of the last.
+    starts: Vec<u32>,
+    shift: u32,
+}
+
+impl IdIndex {
+    /// The index of a column that is sorted, and has fewer than four billion rows.
+    pub(super) fn of(sorted: &[u64]) -> Self {
+        let bits = (sorted.len() / TOGETHER).max(2).ilog2();
+        let shift = u64::BITS - bits;
+        let mut starts = vec![0u32; (1 << bits) + 1];
+        for id in sorted {
+            starts[(id >> shift) as usize + 1] += 1;
+        }
+        for at in 1..starts.len() {
+            starts[at] += starts[at - 1];
+        }
+        Self { starts, shift }
     }
-    // Places between two values, if values are spread evenly over the whole range of numbers.
-    let places = |distance: u64| ((u128::from(distance) * sorted.len() as u128) >> 64) as usize;
-    let mut guess = places(id);
-    for _ in 0..GUESSES {
-        if low >= high {
+
+    /// The place of `id` in the column that this is the index of.
+    pub(super) fn find(&self, sorted: &[u64], id: u64) -> Option<usize> {
+        if self.starts.is_empty() {
             return None;
         }
-        guess = guess.clamp(low, high - 1);
-        let there = sorted[guess];
-        if there == id {
-            return Some(guess);
-        }
-        if there < id {
-            low = guess + 1;
-            guess += places(id - there).max(1);
+        let bits = (id >> self.shift) as usize;
+        let (start, end) = (self.starts[bits] as usize, self.starts[bits + 1] as usize);
+        let together = &sorted[start..end];
+        // Hashes that somebody made up may all share their first bits.
+        let found = if together.len() <= 4 * TOGETHER {
+            together.iter().position(|other| *other == id)
         } else {
-            high = guess;
-            guess = guess.saturating_sub(places(there - id).max(1));
-        }
+            together.binary_search(&id).ok()
+        };
+        found.map(|at| start + at)
     }
-    sorted[low..high].binary_search(&id).ok().map(|at| low + at)
 }
 
 #[cfg(test)]
@@ -52,8 +63,9 @@ mod tests {
         ) {
             column.sort_unstable();
             column.dedup();
+            let index = IdIndex::of(&column);
             for id in column.iter().chain(&others).copied().chain([0, 1, u64::MAX]) {
-                prop_assert_eq!(find(&column, id), column.binary_search(&id).ok());
+                prop_assert_eq!(index.find(&column, id), column.binary_search(&id).ok());
             }
         }
     }

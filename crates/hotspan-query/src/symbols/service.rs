@@ -12,7 +12,7 @@ use hashbrown::HashMap;
 use hotspan_lake::arrays;
 
 use super::frames::{FrameEntry, FrameTable};
-use super::id_search::find;
+use super::id_search::IdIndex;
 use crate::error::Result;
 
 /// A place in the tree of functions. 0 is the root.
@@ -45,6 +45,7 @@ pub(crate) struct ServiceSymbols {
     /// Ids in ascending order, and the node of each.
     ids: Vec<u64>,
     nodes: Vec<Node>,
+    index: IdIndex,
     /// By node: as it is stored, its caller, and its frame.
     stored: Vec<StoredNode>,
     callers: Vec<Node>,
@@ -82,11 +83,10 @@ impl ServiceSymbols {
     /// Arranges nodes that are sorted by id.
     fn of_rows(rows: &[StoredNode], table: FrameTable) -> Self {
         let ids: Vec<u64> = rows.iter().map(|row| row.id).collect();
+        let index = IdIndex::of(&ids);
         let frames: Vec<u32> = rows.iter().map(|row| table.number(row.frame)).collect();
-        let callers: Vec<u32> = rows
-            .iter()
-            .map(|row| if row.parent == 0 { NO_NODE } else { find(&ids, row.parent).map_or(NO_NODE, |at| at as u32) })
-            .collect();
+        let callers: Vec<u32> =
+            rows.iter().map(|row| index.find(&ids, row.parent).map_or(NO_NODE, |at| at as u32)).collect();
         let found = FoundPlaces::of(&callers, |row| table.entry(frames[row]).function);
         let (order, first_callees) = found.by_level(|function| table.texts.hash(function));
         let mut new_places = vec![ROOT; order.len()];
@@ -131,6 +131,7 @@ impl ServiceSymbols {
             functions: order.iter().map(|old| found.functions[*old as usize]).collect(),
             ids,
             nodes,
+            index,
             first_nodes,
             first_callees,
             table,
@@ -149,28 +150,7 @@ impl ServiceSymbols {
 
     /// The node of a path.
     pub(crate) fn node_of(&self, path: u64) -> Option<Node> {
-        find(&self.ids, path).map(|at| self.nodes[at])
-    }
-
-    /// Shows each path that is stored with its node, and each that is not with none. Quick where paths ascend.
-    pub(crate) fn nodes_of(&self, paths: &[u64], mut each: impl FnMut(usize, Option<Node>)) {
-        /// Steps on before the place is computed instead.
-        const STEPS: usize = 8;
-        let mut at = 0;
-        for (row, path) in paths.iter().enumerate() {
-            let ahead = &self.ids[at.min(self.ids.len())..];
-            let near = ahead.iter().take(STEPS).position(|id| id >= path);
-            let found = match near {
-                Some(steps) if ahead[steps] == *path => Some(at + steps),
-                // The first one ahead may be too far already: then it stands before.
-                Some(steps) if steps > 0 => None,
-                _ => find(&self.ids, *path),
-            };
-            if let Some(found) = found {
-                at = found;
-            }
-            each(row, found.map(|found| self.nodes[found]));
-        }
+        self.index.find(&self.ids, path).map(|at| self.nodes[at])
     }
 
     /// The id of a node's path.
@@ -322,7 +302,7 @@ impl FoundPlaces {
             starts[place + 1] += starts[place];
         }
         let mut next = starts.clone();
-        let mut callees = vec![0 as Place; count - 1];
+        let mut callees = vec![ROOT; count - 1];
         for (place, parent) in self.parents.iter().enumerate().skip(1) {
             callees[next[*parent as usize] as usize] = place as Place;
             next[*parent as usize] += 1;
@@ -378,18 +358,15 @@ mod tests {
         assert_eq!(known.place_count(), 4);
     }
 
-    /// Scenario: paths that ascend, that do not, and that are not stored. Guarantee: each is found as alone.
+    /// Scenario: paths that are stored, and others next to them. Guarantee: the former are found, at their own node.
     #[test]
-    fn paths_in_any_order() {
+    fn paths_by_id() {
         let rows: Vec<(u64, u64, u64)> = (1..200u64).map(|id| (id << 56 | id, 0, 0)).collect();
         let known = symbols(&rows);
-        let mut paths: Vec<u64> = rows.iter().map(|row| row.0).step_by(3).collect();
-        paths.extend([0, 5, u64::MAX, rows[7].0, rows[7].0, rows[150].0, rows[3].0, rows[3].0 + 1, rows[4].0]);
-        let mut seen = 0;
-        known.nodes_of(&paths, |row, node| {
-            assert_eq!(node, known.node_of(paths[row]), "{row}");
-            seen += 1;
-        });
-        assert_eq!(seen, paths.len());
+        for (id, _, _) in rows {
+            assert_eq!(known.node_of(id).map(|node| known.path_of(node)), Some(id));
+            assert_eq!((known.node_of(id + 1), known.node_of(id - 1)), (None, None));
+        }
+        assert_eq!((known.node_of(0), known.node_of(u64::MAX)), (None, None));
     }
 }
