@@ -166,6 +166,7 @@ impl Engine {
         let filter = program.search().and_then(|search| search.span_filter());
         let cheap = filter.map(|filter| ScanFilter::of(program.fields(), filter.condition())).unwrap_or_default();
         let tested = cheap.columns();
+        let tested: Vec<&str> = tested.iter().map(String::as_str).collect();
         let cheap = Arc::new(cheap);
         let mut jobs: Vec<Job<Vec<CohortSpan>>> = Vec::new();
         for segment in segments {

@@ -18,7 +18,7 @@ pub(crate) type Job<T> = BoxFuture<'static, Result<BoxStream<'static, Result<T>>
 const ITEMS_AHEAD: usize = 4;
 
 /// How many jobs run at once.
-fn cores() -> usize {
+pub(crate) fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 

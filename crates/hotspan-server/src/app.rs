@@ -102,6 +102,7 @@ impl App {
     /// Opens the store and starts what runs in the background.
     pub async fn open(&self) -> anyhow::Result<()> {
         let lake = Lake::open(&self.settings.store).await?;
+        lake.reader().set_column_cache_bytes(self.settings.column_cache_bytes);
         let policies = Arc::new(PolicyStore::open(&self.settings.store).await?);
         let (ingest, _committer) = Ingest::start(Arc::clone(&lake), self.settings.ingest.clone());
         let compactor = Compactor::new(Arc::clone(&lake), self.settings.compaction.clone());

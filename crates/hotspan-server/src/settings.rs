@@ -42,6 +42,8 @@ pub struct Settings {
     pub scrape: Vec<ScrapeJob>,
     /// Folder of the source code that is shown beside the lines of flame graphs.
     pub source: Option<PathBuf>,
+    /// Memory for columns of spans that are kept decoded between questions.
+    pub column_cache_bytes: usize,
     /// Limits of SQL statements.
     pub sql: SqlOptions,
     /// Whether requests must name their tenant.
@@ -144,6 +146,7 @@ impl Default for Settings {
             retention: RetentionOptions::default(),
             scrape: Vec::new(),
             source: None,
+            column_cache_bytes: hotspan_lake::segment::COLUMN_CACHE_BYTES,
             sql: SqlOptions::default(),
             multi_tenancy: false,
             shutdown_grace: Duration::from_secs(10),

@@ -15,6 +15,7 @@
 use std::ops::Range;
 
 use bytes::Bytes;
+use hashbrown::HashMap;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::{LakeError, Result};
@@ -192,7 +193,7 @@ impl IdIndex {
     }
 }
 
-/// How many buckets may be read one by one before reading all of them is cheaper.
+/// With more buckets than this, all are read: one long read is cheaper than many short ones.
 const FEW_BUCKETS: usize = 256;
 
 impl IdIndex {
@@ -205,33 +206,40 @@ impl IdIndex {
         let mut buckets: Vec<usize> = hashes.iter().map(|hash| bucket_of(*hash, part.bits)).collect();
         buckets.dedup();
         let entries_start = part.start + (4 << part.bits);
-        let ends = read_one(store, &self.path, part.start..entries_start).await?;
-        let end_of = |bucket: usize| {
-            let bytes = ends.get(4 * bucket..4 * bucket + 4).and_then(|bytes| <[u8; 4]>::try_from(bytes).ok());
-            bytes.map_or(0, u32::from_le_bytes).min(part.entries)
-        };
-        let range_of = |bucket: usize| {
-            let first = if bucket == 0 { 0 } else { end_of(bucket - 1) };
-            let (first, last) = (u64::from(first), u64::from(end_of(bucket).max(first)));
-            entries_start + ENTRY as u64 * first..entries_start + ENTRY as u64 * last
-        };
-        let whole = if buckets.len() > FEW_BUCKETS {
-            let range = entries_start..entries_start + ENTRY as u64 * u64::from(part.entries);
-            Some(read_one(store, &self.path, range).await?)
+        let ranges = if buckets.len() > FEW_BUCKETS {
+            let ends = read_one(store, &self.path, part.start..entries_start).await?;
+            self.entry_ranges(part, &buckets, |bucket| word_at(&ends, bucket))
         } else {
-            None
+            // The ends of the bucket before and of the bucket itself, which are neighbours.
+            let ends_of = |bucket: &usize| {
+                let first = part.start + 4 * (*bucket as u64).saturating_sub(1);
+                first..part.start + 4 * (*bucket as u64) + 4
+            };
+            let ends = store.get_ranges(&self.path, &buckets.iter().map(ends_of).collect::<Vec<_>>()).await?;
+            let words: HashMap<usize, u32> = buckets
+                .iter()
+                .zip(&ends)
+                .flat_map(|(bucket, ends)| {
+                    let before = bucket.checked_sub(1).map(|before| (before, word_at(ends, 0)));
+                    before.into_iter().chain([(*bucket, word_at(ends, ends.len() / 4 - 1))])
+                })
+                .collect();
+            self.entry_ranges(part, &buckets, |bucket| words.get(&bucket).copied().unwrap_or(0))
+        };
+        let parts: Vec<Bytes> = if buckets.len() > FEW_BUCKETS {
+            let all = entries_start..entries_start + ENTRY as u64 * u64::from(part.entries);
+            let whole = read_one(store, &self.path, all).await?;
+            let slice = |range: &Range<u64>| {
+                let (from, until) = ((range.start - entries_start) as usize, (range.end - entries_start) as usize);
+                whole.slice(from.min(whole.len())..until.min(whole.len()))
+            };
+            ranges.iter().map(slice).collect()
+        } else {
+            store.get_ranges(&self.path, &ranges).await?
         };
         let mut rows = Vec::new();
         let mut at = 0;
-        for bucket in buckets {
-            let range = range_of(bucket);
-            let entries = match &whole {
-                Some(whole) => {
-                    let (from, until) = (range.start - entries_start, range.end - entries_start);
-                    whole.slice((from as usize).min(whole.len())..(until as usize).min(whole.len()))
-                }
-                None => read_one(store, &self.path, range).await?,
-            };
+        for (bucket, entries) in buckets.into_iter().zip(parts) {
             let first = at;
             while at < hashes.len() && bucket_of(hashes[at], part.bits) == bucket {
                 at += 1;
@@ -249,6 +257,22 @@ impl IdIndex {
         rows.dedup();
         Ok(rows)
     }
+
+    /// Where the entries of buckets lie, given where each bucket ends.
+    fn entry_ranges(&self, part: &KindPart, buckets: &[usize], end_of: impl Fn(usize) -> u32) -> Vec<Range<u64>> {
+        let entries_start = part.start + (4 << part.bits);
+        let range_of = |bucket: &usize| {
+            let first = bucket.checked_sub(1).map_or(0, &end_of).min(part.entries);
+            let last = end_of(*bucket).min(part.entries).max(first);
+            entries_start + ENTRY as u64 * u64::from(first)..entries_start + ENTRY as u64 * u64::from(last)
+        };
+        buckets.iter().map(range_of).collect()
+    }
+}
+
+fn word_at(bytes: &[u8], at: usize) -> u32 {
+    let word = bytes.get(4 * at..4 * at + 4).and_then(|bytes| <[u8; 4]>::try_from(bytes).ok());
+    word.map_or(0, u32::from_le_bytes)
 }
 
 async fn read_one(store: &dyn BlobStore, path: &str, range: Range<u64>) -> Result<Bytes> {
@@ -285,6 +309,15 @@ mod tests {
                 assert!(rows.contains(&number), "{number} of {count}");
                 let rows = index.rows_of(&store, IdKind::Trace, &(number / 2).to_be_bytes()).await.unwrap();
                 assert!(rows.contains(&number), "{number} of {count}");
+            }
+            let mut hashes: Vec<u64> = (0..count).map(|number| xxh3_64(&number.to_be_bytes())).collect();
+            hashes.sort_unstable();
+            for some in [0, 1, 200.min(hashes.len()), hashes.len()] {
+                let rows = index.rows_of_all(&store, IdKind::Span, &hashes[..some.min(hashes.len())]).await.unwrap();
+                let wanted = (0..count).filter(|number| {
+                    hashes[..some.min(hashes.len())].binary_search(&xxh3_64(&number.to_be_bytes())).is_ok()
+                });
+                assert!(wanted.into_iter().all(|number| rows.binary_search(&number).is_ok()), "{some} of {count}");
             }
             let absent = index.rows_of(&store, IdKind::Span, &u32::MAX.to_be_bytes()).await.unwrap();
             assert!(absent.len() <= 1);

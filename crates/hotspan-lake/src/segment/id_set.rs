@@ -83,6 +83,11 @@ impl IdSet {
         self.ids.is_empty()
     }
 
+    /// The hashes of the ids, sorted.
+    pub(super) fn hashes(&self) -> &[u64] {
+        &self.hashes
+    }
+
     /// Whether it holds an id, given as bytes.
     pub fn holds(&self, id: &[u8]) -> bool {
         let number = number(id);

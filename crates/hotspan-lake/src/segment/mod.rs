@@ -3,21 +3,25 @@
 //! A flush writes one object with all its tables as Arrow (level 0). Compaction turns them into sorted
 //! Parquet, one file a table and partition (level 1 and up), with an index of the ids inside.
 
+mod chunk;
+mod column_cache;
 pub mod id_index;
 mod id_set;
 pub(crate) mod l0;
 mod lookup;
 pub(crate) mod parquet_file;
 mod reader;
+mod trace_rows;
 
 use std::ops::Range;
 
 use arrow::array::RecordBatch;
 use hotspan_model::TenantId;
 
+pub use chunk::Chunk;
 pub use id_set::{IdPart, IdSet};
 pub use lookup::IdRows;
-pub use reader::{ReadOptions, RowRanges, SegmentReader};
+pub use reader::{COLUMN_CACHE_BYTES, ReadOptions, RowRanges, SegmentReader};
 
 use crate::table::{DAY, HOUR, Table, WINDOW_15S};
 

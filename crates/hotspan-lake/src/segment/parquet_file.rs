@@ -16,6 +16,7 @@ use xxhash_rust::xxh3::Xxh3;
 use super::NewSegment;
 use super::id_index::{IdIndexBuilder, IdKind};
 use super::l0::time_range;
+use crate::compaction::attributes::ATTRIBUTE_PREFIX;
 use crate::error::{LakeError, Result};
 use crate::store::{BlobStore, BlobWriter};
 use crate::table::Table;
@@ -26,6 +27,11 @@ const ROW_GROUP_ROWS: usize = 256 * 1024;
 const SYMBOL_ROW_GROUP_ROWS: usize = 1024 * 1024;
 /// Rows in a page: what a point look-up has to decode at least.
 const PAGE_ROWS: usize = 4096;
+/// The same for spans, which are looked up trace by trace with all their columns.
+pub(super) const SPAN_PAGE_ROWS: usize = 1024;
+/// A dictionary is decoded whole before the first row of its column can be: texts that are nearly all different must not
+/// grow one that a look-up would notice.
+const ATTRIBUTE_DICTIONARY_BYTES: usize = 64 << 10;
 
 /// A Parquet segment being written.
 pub(crate) struct ParquetSegmentWriter {
@@ -168,12 +174,13 @@ fn writer_properties(table: Table, schema: &SchemaRef, level: u8) -> WriterPrope
     let zstd = ZstdLevel::try_new(if level <= 1 { 1 } else { 3 }).unwrap_or_default();
     let is_symbols = matches!(table, Table::Nodes | Table::Frames);
     let row_group_rows = if is_symbols { SYMBOL_ROW_GROUP_ROWS } else { ROW_GROUP_ROWS };
+    let page_rows = if table == Table::Spans { SPAN_PAGE_ROWS } else { PAGE_ROWS };
     let mut properties = WriterProperties::builder()
         .set_created_by(format!("hotspan {}", env!("CARGO_PKG_VERSION")))
         .set_compression(Compression::ZSTD(zstd))
         .set_max_row_group_row_count(Some(row_group_rows))
-        .set_data_page_row_count_limit(PAGE_ROWS)
-        .set_write_batch_size(PAGE_ROWS)
+        .set_data_page_row_count_limit(page_rows)
+        .set_write_batch_size(page_rows)
         .set_dictionary_page_size_limit(4 << 20)
         .set_statistics_truncate_length(Some(64))
         .set_sorting_columns(Some(sorting_columns(table, schema)));
@@ -195,6 +202,9 @@ fn writer_properties(table: Table, schema: &SchemaRef, level: u8) -> WriterPrope
         };
         if unique {
             properties = properties.set_column_dictionary_enabled(path.clone(), false);
+        }
+        if field.name().starts_with(ATTRIBUTE_PREFIX) {
+            properties = properties.set_column_dictionary_page_size_limit(path.clone(), ATTRIBUTE_DICTIONARY_BYTES);
         }
         let prunable = table.sort_columns().contains(&field.name().as_str())
             || matches!(field.name().as_str(), "service" | "duration" | "status");

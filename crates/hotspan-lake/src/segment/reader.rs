@@ -1,7 +1,7 @@
 //! Reading a segment: only the columns asked for, only the pages that can matter.
 
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use arrow::array::{Array, AsArray, BooleanArray, RecordBatch, RecordBatchOptions, TimestampNanosecondArray};
 use arrow::compute::filter_record_batch;
@@ -20,6 +20,8 @@ use parquet::arrow::async_reader::{AsyncFileReader, ParquetRecordBatchStreamBuil
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, ParquetMetaDataReader};
 
+use super::chunk::coded_schema;
+use super::column_cache::ColumnCache;
 use super::id_index::IdIndex;
 use super::{Segment, l0, time_grain};
 use crate::error::{LakeError, Result};
@@ -126,16 +128,50 @@ impl ReadOptions {
     }
 }
 
-/// Reads segments, and remembers the footers of the files it has read.
+/// Reads segments, and remembers the footers of the files it has read and the columns that are scanned often.
 #[derive(Debug)]
 pub struct SegmentReader {
     store: Arc<dyn BlobStore>,
     footers: Mutex<FooterCache>,
+    pub(super) columns: ColumnCache,
+}
+
+/// What is known of a file before anything of it is read.
+#[derive(Debug)]
+pub(super) struct Footer {
+    /// As the file has its columns.
+    pub(super) plain: ArrowReaderMetadata,
+    coded: OnceLock<ArrowReaderMetadata>,
+}
+
+impl Footer {
+    /// With texts in dictionaries; made when first asked for.
+    pub(super) fn coded(&self) -> Result<&ArrowReaderMetadata> {
+        if let Some(coded) = self.coded.get() {
+            return Ok(coded);
+        }
+        let options = ArrowReaderOptions::new().with_schema(coded_schema(self.plain.schema()));
+        let coded = ArrowReaderMetadata::try_new(Arc::clone(self.plain.metadata()), options)?;
+        Ok(self.coded.get_or_init(|| coded))
+    }
+
+    /// About how much memory a column of a row group takes when it is decoded.
+    pub(super) fn column_bytes(&self, group: usize, column: &str) -> usize {
+        let group = self.plain.metadata().row_group(group);
+        let parts =
+            group.columns().iter().filter(|part| part.column_path().parts().first().is_some_and(|name| name == column));
+        let stored: i64 = parts.map(|part| part.uncompressed_size()).sum();
+        usize::try_from(stored).unwrap_or(0).max(8 * group.num_rows() as usize)
+    }
+
+    fn memory_size(&self) -> usize {
+        self.plain.metadata().memory_size()
+    }
 }
 
 #[derive(Debug, Default)]
 struct FooterCache {
-    footers: HashMap<String, (ArrowReaderMetadata, u64)>,
+    footers: HashMap<String, (Arc<Footer>, u64)>,
     indexes: HashMap<String, IdIndex>,
     bytes: usize,
     clock: u64,
@@ -143,10 +179,17 @@ struct FooterCache {
 
 /// Memory for footers with their page indexes.
 const FOOTER_CACHE_BYTES: usize = 128 << 20;
+/// Memory for decoded columns, unless configured: the core columns of some four million spans.
+pub const COLUMN_CACHE_BYTES: usize = 256 << 20;
 
 impl SegmentReader {
     pub(crate) fn new(store: Arc<dyn BlobStore>) -> Self {
-        Self { store, footers: Mutex::default() }
+        Self { store, footers: Mutex::default(), columns: ColumnCache::new(COLUMN_CACHE_BYTES) }
+    }
+
+    /// Bounds the memory of decoded columns; what is kept already is not dropped.
+    pub fn set_column_cache_bytes(&self, bytes: usize) {
+        self.columns.set_most_bytes(bytes);
     }
 
     /// All batches of a segment that the options ask for.
@@ -191,10 +234,11 @@ impl SegmentReader {
 
     /// Forgets what is cached of an object that is about to be deleted.
     pub(crate) fn forget(&self, path: &str) {
+        self.columns.forget(path);
         let mut cache = self.lock_cache();
         cache.indexes.remove(path);
         if let Some((footer, _)) = cache.footers.remove(path) {
-            cache.bytes = cache.bytes.saturating_sub(footer.metadata().memory_size());
+            cache.bytes = cache.bytes.saturating_sub(footer.memory_size());
         }
     }
 
@@ -203,7 +247,12 @@ impl SegmentReader {
         self.lock_cache().bytes
     }
 
-    async fn level0_batch(&self, segment: &Arc<Segment>) -> Result<RecordBatch> {
+    /// Bytes of decoded columns.
+    pub fn cached_column_bytes(&self) -> usize {
+        self.columns.bytes()
+    }
+
+    pub(super) async fn level0_batch(&self, segment: &Arc<Segment>) -> Result<RecordBatch> {
         if let Some(batch) = &segment.resident {
             return Ok(batch.clone());
         }
@@ -216,12 +265,9 @@ impl SegmentReader {
         segment: &Arc<Segment>,
         options: ReadOptions,
     ) -> Result<BoxStream<'static, Result<RecordBatch>>> {
-        let arrow_metadata = self.footer(segment).await?;
-        let file = SegmentFile {
-            store: Arc::clone(&self.store),
-            path: segment.path.clone(),
-            metadata: Arc::clone(arrow_metadata.metadata()),
-        };
+        let footer = self.footer(segment).await?;
+        let file = self.file_of(segment, &footer);
+        let arrow_metadata = footer.plain.clone();
         let schema = Arc::clone(arrow_metadata.schema());
         let (row_groups, selection) = prune(&arrow_metadata, &options)?;
         if row_groups.is_empty() {
@@ -259,31 +305,40 @@ impl SegmentReader {
     }
 
     /// The footer of a segment with its schema, which takes longer to make from the footer than a look-up may.
-    async fn footer(&self, segment: &Segment) -> Result<ArrowReaderMetadata> {
+    pub(super) async fn footer(&self, segment: &Segment) -> Result<Arc<Footer>> {
         {
             let mut cache = self.lock_cache();
             cache.clock += 1;
             let clock = cache.clock;
             if let Some((footer, used)) = cache.footers.get_mut(&segment.path) {
                 *used = clock;
-                return Ok(footer.clone());
+                return Ok(Arc::clone(footer));
             }
         }
         let footer = Arc::new(read_footer(self.store.as_ref(), segment).await?);
-        let footer = ArrowReaderMetadata::try_new(footer, ArrowReaderOptions::new())?;
+        let plain = ArrowReaderMetadata::try_new(footer, ArrowReaderOptions::new())?;
+        let footer = Arc::new(Footer { plain, coded: OnceLock::new() });
         let mut cache = self.lock_cache();
-        cache.bytes += footer.metadata().memory_size();
+        cache.bytes += footer.memory_size();
         let clock = cache.clock;
-        if let Some((other, _)) = cache.footers.insert(segment.path.clone(), (footer.clone(), clock)) {
+        if let Some((other, _)) = cache.footers.insert(segment.path.clone(), (Arc::clone(&footer), clock)) {
             // Two questions read it at once.
-            cache.bytes = cache.bytes.saturating_sub(other.metadata().memory_size());
+            cache.bytes = cache.bytes.saturating_sub(other.memory_size());
         }
         while cache.bytes > FOOTER_CACHE_BYTES && cache.footers.len() > 1 {
             let oldest = cache.footers.iter().min_by_key(|(_, (_, used))| *used).map(|(path, _)| path.clone());
             let Some((footer, _)) = oldest.and_then(|path| cache.footers.remove(&path)) else { break };
-            cache.bytes = cache.bytes.saturating_sub(footer.metadata().memory_size());
+            cache.bytes = cache.bytes.saturating_sub(footer.memory_size());
         }
         Ok(footer)
+    }
+
+    pub(super) fn file_of(&self, segment: &Segment, footer: &Footer) -> SegmentFile {
+        SegmentFile {
+            store: Arc::clone(&self.store),
+            path: segment.path.clone(),
+            metadata: Arc::clone(footer.plain.metadata()),
+        }
     }
 
     fn lock_cache(&self) -> std::sync::MutexGuard<'_, FooterCache> {
@@ -312,7 +367,7 @@ async fn read_footer(store: &dyn BlobStore, segment: &Segment) -> Result<Parquet
 }
 
 /// A Parquet file in the store, with its footer read already.
-struct SegmentFile {
+pub(super) struct SegmentFile {
     store: Arc<dyn BlobStore>,
     path: String,
     metadata: Arc<ParquetMetaData>,

@@ -182,6 +182,7 @@ pub(crate) struct SpanAttribute {
 #[derive(Debug)]
 enum AttributeColumn {
     Text(StringArray),
+    Coded(Int32Array, StringArray),
     Int(Int64Array),
     Double(Float64Array),
     Bool(BooleanArray),
@@ -189,6 +190,9 @@ enum AttributeColumn {
 
 impl AttributeColumn {
     fn of(column: &dyn Array) -> Option<Self> {
+        if let Some(Texts::Coded(codes, texts)) = arrays::texts_of(column) {
+            return Some(Self::Coded(codes.keys().clone(), texts.clone()));
+        }
         let any = column.as_any();
         any.downcast_ref().cloned().map(Self::Text).or_else(|| any.downcast_ref().cloned().map(Self::Int)).or_else(
             || any.downcast_ref().cloned().map(Self::Double).or_else(|| any.downcast_ref().cloned().map(Self::Bool)),
@@ -198,6 +202,7 @@ impl AttributeColumn {
     fn get(&self, row: usize) -> FieldValue<'_> {
         match self {
             Self::Text(texts) if texts.is_valid(row) => FieldValue::Str(texts.value(row)),
+            Self::Coded(codes, texts) if codes.is_valid(row) => FieldValue::Str(texts.value(codes.value(row) as usize)),
             Self::Int(values) if values.is_valid(row) => FieldValue::Int(values.value(row)),
             Self::Double(values) if values.is_valid(row) => FieldValue::Float(values.value(row)),
             Self::Bool(values) if values.is_valid(row) => FieldValue::Bool(values.value(row)),
@@ -517,6 +522,14 @@ fn bind_attribute(batch: &RecordBatch, scope: Scope, name: &str) -> Result<Bindi
     })
 }
 
+/// The codes of a column that many spans share a value of, such as their resource, and the value of a field for each.
+pub(super) fn coded_values(batch: &RecordBatch, field: &Field) -> Option<(Int32Array, Vec<Value>)> {
+    match bind_field(batch, field).ok()? {
+        Binding::Coded { codes, values } => Some((codes, values)),
+        _ => None,
+    }
+}
+
 /// One value for each distinct text of a dictionary column.
 fn coded(batch: &RecordBatch, column: &str, value_of: impl Fn(&serde_json::Value) -> Value) -> Binding {
     let Ok(Texts::Coded(codes, distinct)) = arrays::texts(batch, column) else { return Binding::Nothing };
@@ -601,7 +614,7 @@ fn link_values(
 }
 
 /// A scalar from its canonical JSON, without allocating; texts never come here.
-fn scalar_from_json(json: &str) -> FieldValue<'static> {
+pub(super) fn scalar_from_json(json: &str) -> FieldValue<'static> {
     match json {
         "true" => FieldValue::Bool(true),
         "false" => FieldValue::Bool(false),

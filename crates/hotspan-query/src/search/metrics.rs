@@ -3,19 +3,23 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use futures::TryStreamExt;
+use arrow::buffer::BooleanBuffer;
+use futures::{FutureExt, StreamExt, TryStreamExt};
 use hotspan_lake::compaction::attributes::ATTRIBUTE_PREFIX;
-use hotspan_lake::{ReadOptions, Segment, Snapshot};
+use hotspan_lake::segment::Chunk;
+use hotspan_lake::{ReadOptions, Segment, Snapshot, arrays};
 use hotspan_model::TenantId;
-use hotspan_traceql::{MetricsError, MetricsLimits, MetricsState, Program, Series, TimeGrid, TraceView};
+use hotspan_traceql::{MetricsError, MetricsLimits, MetricsState, Program, Series, SpanCondition, TimeGrid, TraceView};
 
 use super::Inspected;
 use super::binding::{BoundSpans, CORE_COLUMNS, scan_columns};
 use super::gather::{Slice, gather_with, slices};
 use super::profile_fields::ProfileFields;
 use super::run::{overlapping, reach_back, reach_on};
+use super::scan_filter::ScanFilter;
 use crate::Engine;
 use crate::error::{QueryError, Result};
+use crate::side_by_side::{Job, cores, side_by_side};
 
 /// Series, and what was looked at.
 #[derive(Debug, Clone, Default)]
@@ -38,6 +42,8 @@ pub struct MetricsRun {
     /// None where single spans will do, and each segment is read by itself.
     slices: Option<Vec<Slice>>,
     next: usize,
+    grid: TimeGrid,
+    limits: MetricsLimits,
     state: Option<MetricsState>,
     /// Whether spans are told apart: for exemplars, or to look at a share of them.
     needs_ids: bool,
@@ -48,6 +54,8 @@ pub struct MetricsRun {
     profiles: Option<Arc<ProfileFields>>,
 }
 
+/// Rows of segments that are folded in at once, about: enough work for several cores.
+const FOLDED_ROWS: u64 = 1 << 20;
 /// How long a partial result is waited for, after the first.
 const PART_INTERVAL: Duration = Duration::from_millis(300);
 
@@ -80,6 +88,8 @@ impl Engine {
             segments,
             slices,
             next: 0,
+            grid,
+            limits,
             needs_ids: limits.exemplars > 0 || program.hints().sample.is_some(),
             state: Some(metrics.start(grid, limits)),
             inspected: Inspected { steps, ..Inspected::default() },
@@ -131,21 +141,58 @@ impl MetricsRun {
             let fields = self.program.fields();
             self.profiles = self.engine.profile_fields(&self.tenant, &self.snapshot, fields, self.range).await?;
         }
-        self.next += 1;
         match &self.slices {
             Some(slices) => {
+                self.next += 1;
                 if let Some(slice) = slices.get(at) {
                     self.fold_slice(*slice).await?;
                 }
             }
-            None => {
+            None if self.program.reads_every_attribute() => {
+                self.next += 1;
                 if let Some(segment) = self.segments.get(at).cloned() {
                     self.fold_segment(&segment).await?;
                 }
             }
+            None => {
+                let mut rows = 0;
+                while rows < FOLDED_ROWS
+                    && let Some(segment) = self.segments.get(self.next)
+                {
+                    rows += segment.rows;
+                    self.next += 1;
+                }
+                let group = self.segments[at.min(self.next)..self.next].to_vec();
+                self.fold_chunks(&group).await?;
+            }
         }
         self.inspected.steps_done = self.inspected.steps.min(self.next as u32);
         Ok(self.next < self.inspected.steps as usize)
+    }
+
+    /// Folds whole columns of several segments in, on all cores: each has a state of its own, and they are merged.
+    async fn fold_chunks(&mut self, segments: &[Arc<Segment>]) -> Result<()> {
+        let mut chunks = Vec::new();
+        for segment in segments {
+            self.inspected.bytes += segment.bytes();
+            chunks.extend(self.engine.lake().reader().chunks(segment).await?);
+        }
+        let share = chunks.len().div_ceil(cores()).max(1);
+        let fold = Arc::new(ChunkFold::new(self));
+        let jobs: Vec<Job<(MetricsState, u64)>> = chunks
+            .chunks(share)
+            .map(|chunks| {
+                let (fold, chunks) = (Arc::clone(&fold), chunks.to_vec());
+                let work = async move { fold.fold(&chunks).await };
+                async move { Ok(futures::stream::once(work).boxed()) }.boxed()
+            })
+            .collect();
+        let (Some(state), inspected) = (&mut self.state, &mut self.inspected) else { return Ok(()) };
+        side_by_side(jobs, &mut |(folded, spans)| {
+            inspected.spans += spans;
+            state.merge(&folded).map_err(|error| limit_of(&error))
+        })
+        .await
     }
 
     async fn fold_slice(&mut self, slice: Slice) -> Result<()> {
@@ -183,6 +230,87 @@ impl MetricsRun {
         Ok(())
     }
 }
+
+/// What every core does with its chunks.
+struct ChunkFold {
+    engine: Engine,
+    program: Arc<Program>,
+    profiles: Option<Arc<ProfileFields>>,
+    /// Rules out spans that no part of the query looks at.
+    mask: ScanFilter,
+    columns: Vec<String>,
+    range: (i64, i64),
+    grid: TimeGrid,
+    limits: MetricsLimits,
+}
+
+impl ChunkFold {
+    fn new(run: &MetricsRun) -> Self {
+        let program = &run.program;
+        // A span that counts satisfies all that is necessary, since each span is judged alone.
+        let necessary = program.prefilter().necessary().into_iter().next().unwrap_or(SpanCondition::True);
+        let mask = ScanFilter::of(program.fields(), &necessary);
+        let mut others = vec!["start_time"];
+        if run.needs_ids {
+            others.extend(["trace_id", "span_id"]);
+        }
+        if program.hints().extrapolate {
+            others.push("trace_state");
+        }
+        let mut columns = scan_columns(program.fields(), &others);
+        columns.extend(mask.columns());
+        columns.sort_unstable();
+        columns.dedup();
+        Self {
+            engine: run.engine.clone(),
+            program: Arc::clone(program),
+            profiles: run.profiles.clone(),
+            mask,
+            columns,
+            range: run.range,
+            grid: run.grid,
+            limits: run.limits,
+        }
+    }
+
+    async fn fold(&self, chunks: &[Chunk]) -> Result<(MetricsState, u64)> {
+        let metrics = self.program.metrics().ok_or_else(|| QueryError::Invalid("this is a search".to_owned()))?;
+        let mut state = metrics.start(self.grid, self.limits);
+        let mut seen = 0;
+        let (from, until) = self.range;
+        for chunk in chunks {
+            let batch = self.engine.lake().reader().columns(chunk, &self.columns).await?;
+            seen += batch.num_rows() as u64;
+            let mut mask = self.mask.mask(&batch);
+            if chunk.segment().min_time < from || chunk.segment().max_time >= until {
+                let starts = arrays::times(&batch, "start_time")?.values().clone();
+                let in_time = |row: usize| starts[row] >= from && starts[row] < until;
+                mask = &mask & &BooleanBuffer::collect_bool(starts.len(), in_time);
+            }
+            let kept = mask.count_set_bits();
+            if kept == 0 {
+                continue;
+            }
+            let is_all = kept == batch.num_rows();
+            let mut spans = BoundSpans::bind(batch, self.program.fields())?.with_profiles(self.profiles.as_ref());
+            if !is_all {
+                spans.show(mask.set_indices().map(|row| row as u32).collect());
+            }
+            for first in (0..spans.len()).step_by(YIELD_ROWS) {
+                let part = first..(first + YIELD_ROWS).min(spans.len());
+                metrics
+                    .observe_batch(&mut state, &TraceView::of_batch(&spans), part)
+                    .map_err(|error| limit_of(&error))?;
+                // Whoever asked may have left meanwhile.
+                tokio::task::yield_now().await;
+            }
+        }
+        Ok((state, seen))
+    }
+}
+
+/// Rows after which others may use the thread.
+const YIELD_ROWS: usize = 64 << 10;
 
 /// How to read what a program asks for, besides `others`.
 fn options_for(program: &Program, others: &[&str]) -> ReadOptions {

@@ -2,6 +2,7 @@
 //! traces, and the evaluator of `hotspan-traceql` does the rest.
 
 mod binding;
+mod chunk_scan;
 mod found;
 mod gather;
 mod latest;

@@ -2,20 +2,19 @@
 
 use std::sync::Arc;
 
-use hotspan_lake::segment::id_index::IdKind;
+use hotspan_lake::segment::RowRanges;
 use hotspan_lake::table::HOUR;
-use hotspan_lake::{ReadOptions, Segment, Snapshot, Table};
+use hotspan_lake::{IdSet, Segment, Snapshot, Table};
 use hotspan_model::{TenantId, TraceId};
-use hotspan_traceql::{Program, SpanFilter};
+use hotspan_traceql::Program;
 
-use super::binding::{BoundSpans, columns_of, scan_columns};
+use super::binding::{BoundSpans, columns_of};
 use super::found::found;
 use super::gather::{group_by_trace, join};
-use super::latest::LatestSpans;
+use super::latest::LatestTraces;
 use super::longest::LongestTraces;
 use super::order::Best;
 use super::profile_fields::ProfileFields;
-use super::scan_filter::ScanFilter;
 use super::whole::WholeTraces;
 use super::{FoundTrace, Rank, SearchOrder};
 use crate::Engine;
@@ -66,8 +65,8 @@ pub struct Inspected {
 
 /// Spans of a trace may start this long before or after the time asked for and still be found with it.
 const TRACE_REACH: i64 = HOUR;
-/// The same for traces that are looked up by id, which costs less than reading the time around.
-const LOOKUP_REACH: i64 = 6 * HOUR;
+/// Spans that are judged at once, about: traces may be long, and only so many fit into memory (R5).
+const JUDGED_SPANS: usize = 500_000;
 
 /// A search under way. Dropping it ends it.
 #[derive(Debug)]
@@ -95,7 +94,7 @@ pub(super) struct Scene {
 
 #[derive(Debug)]
 enum Work {
-    Latest(LatestSpans),
+    Latest(LatestTraces),
     Longest(LongestTraces),
     Whole(WholeTraces),
 }
@@ -107,6 +106,8 @@ pub(super) enum Progress {
     UnseenUpTo(i64),
     /// All that counts has been seen.
     Over,
+    /// This way of searching would take too much memory: another one has to start.
+    TooMany,
 }
 
 impl Engine {
@@ -129,9 +130,9 @@ impl Engine {
             .ok_or_else(|| QueryError::Invalid("this is a metrics query; ask /api/metrics/query_range".to_owned()))?;
         let snapshot = self.snapshot();
         let work = match (search.span_filter(), query.order) {
-            (Some(_), SearchOrder::Recent) => Work::Latest(LatestSpans::new(&snapshot, tenant, &query)),
+            (_, SearchOrder::Recent) => Work::Latest(LatestTraces::new(&snapshot, tenant, program, &query)),
             (Some(_), SearchOrder::Duration) => Work::Longest(LongestTraces::new(&snapshot, tenant, &query)),
-            (None, _) => Work::Whole(WholeTraces::new(&snapshot, tenant, &query)),
+            (None, SearchOrder::Duration) => Work::Whole(WholeTraces::new(&snapshot, tenant, &query)),
         };
         let scene = Scene {
             engine: self.clone(),
@@ -164,6 +165,11 @@ impl SearchRun {
         let unseen = match progress {
             Progress::UnseenUpTo(key) => Some(key),
             Progress::Over => None,
+            Progress::TooMany => {
+                let Scene { snapshot, tenant, query, .. } = &self.scene;
+                self.work = Work::Whole(WholeTraces::new(snapshot, tenant, query));
+                Some(i64::MAX)
+            }
         };
         self.is_over = progress == Progress::Over;
         if self.is_over {
@@ -178,15 +184,6 @@ impl SearchRun {
 }
 
 impl Scene {
-    /// How to read spans to judge each alone: what the filter asks for, of the rows that it may let through.
-    pub(super) fn scan_options(&self, filter: &SpanFilter) -> ReadOptions {
-        let columns = scan_columns(self.program.fields(), &["trace_id", "start_time"]);
-        let cheap = ScanFilter::of(self.program.fields(), filter.condition());
-        let tested = cheap.columns();
-        let options = ReadOptions::columns(&columns);
-        if tested.is_empty() { options } else { options.matching(&tested, move |batch| cheap.matches(batch)) }
-    }
-
     /// Reads what profiles know, if the query asks for it.
     async fn begin(&mut self) -> Result<()> {
         if !std::mem::replace(&mut self.is_begun, true) {
@@ -196,23 +193,40 @@ impl Scene {
         Ok(())
     }
 
-    /// Evaluates a whole trace and keeps it if it matches and is among the first.
-    pub(super) async fn judge(&mut self, trace_id: TraceId, near: i64) -> Result<()> {
-        let (from, until) = (near.saturating_sub(LOOKUP_REACH), near.saturating_add(LOOKUP_REACH));
-        let segments = overlapping(&self.snapshot, &self.tenant, from, until);
-        let options = ReadOptions::columns(&self.columns);
-        let reader = self.engine.lake().reader();
-        let mut batches = Vec::new();
-        for segment in &segments {
-            batches.extend(reader.rows_with_id(segment, IdKind::Trace, &trace_id.0, &options).await?);
-        }
-        let Some(joined) = join(batches)? else { return Ok(()) };
-        let rows = group_by_trace(&joined)?.into_iter().next().unwrap_or_default();
-        let mut spans = BoundSpans::bind(joined, self.program.fields())?.with_profiles(self.profiles.as_ref());
-        spans.show(rows);
-        self.inspected.traces += 1;
-        if let Some(trace) = found(&self.program, &spans, &self.query) {
-            self.best.add(trace);
+    /// Evaluates traces, each with all its spans wherever they are (R3), and keeps those that match and are among the
+    /// first.
+    pub(super) async fn judge(&mut self, traces: impl IntoIterator<Item = TraceId>) -> Result<()> {
+        let mut waiting: Vec<Vec<TraceId>> = vec![traces.into_iter().collect()];
+        let segments = Arc::clone(&self.snapshot).segments(&self.tenant, Table::Spans).to_vec();
+        while let Some(mut traces) = waiting.pop() {
+            let ids = IdSet::traces(traces.iter().copied());
+            let mut places: Vec<(&Arc<Segment>, RowRanges)> = Vec::new();
+            for segment in &segments {
+                let rows = self.engine.lake().reader().trace_rows(segment, &ids).await?;
+                places.push((segment, rows));
+            }
+            let spans: usize = places.iter().flat_map(|(_, rows)| rows).map(ExactSizeIterator::len).sum();
+            if spans > JUDGED_SPANS && traces.len() > 1 {
+                waiting.push(traces.split_off(traces.len() / 2));
+                waiting.push(traces);
+                continue;
+            }
+            let mut batches = Vec::new();
+            for (segment, rows) in places {
+                batches.extend(self.engine.lake().reader().rows(segment, &rows, &self.columns).await?);
+            }
+            let Some(joined) = join(batches)? else { continue };
+            let grouped = group_by_trace(&joined)?;
+            let mut spans = BoundSpans::bind(joined, self.program.fields())?.with_profiles(self.profiles.as_ref());
+            for rows in grouped {
+                spans.show(rows);
+                self.inspected.traces += 1;
+                if self.program.prefilter().may_match(&spans)
+                    && let Some(trace) = found(&self.program, &spans, &self.query)
+                {
+                    self.best.add(trace);
+                }
+            }
         }
         Ok(())
     }

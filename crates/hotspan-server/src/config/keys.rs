@@ -283,6 +283,12 @@ pub static KEYS: &[Key] = &[
         retention.deletion_delay,
         "How long the file of a removed segment stays, for queries that still read it"
     ),
+    key!(
+        "query.column_cache_bytes",
+        Size,
+        column_cache_bytes,
+        "Memory for columns of spans that are kept decoded, so that a search need only compare them"
+    ),
     key!("sql.memory", Size, sql.memory_bytes, "Memory that one SQL statement may take").at_least("1MiB"),
     key!("sql.time_limit", Duration, sql.time_limit, "How long one SQL statement may run").at_least("100ms"),
 ];

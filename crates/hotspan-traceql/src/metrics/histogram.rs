@@ -32,7 +32,17 @@ impl LogHistogram {
         }
     }
 
+    #[inline]
     fn add_count(&mut self, exponent: i32, count: f64) {
+        // Buckets seldom have gaps between them: a bucket mostly stands as far behind the first as its exponent says.
+        let first = self.buckets.first().map_or(exponent, |(first, _)| *first);
+        let guess = usize::try_from(i64::from(exponent) - i64::from(first)).ok();
+        if let Some(bucket) = guess.and_then(|guess| self.buckets.get_mut(guess))
+            && bucket.0 == exponent
+        {
+            bucket.1 += count;
+            return;
+        }
         match self.buckets.binary_search_by_key(&exponent, |(exponent, _)| *exponent) {
             Ok(at) => self.buckets[at].1 += count,
             Err(at) => self.buckets.insert(at, (exponent, count)),

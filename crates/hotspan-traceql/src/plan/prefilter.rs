@@ -76,20 +76,25 @@ pub enum SpanTest {
 impl SpanPredicate {
     /// Whether a span passes.
     pub fn holds<S: SpanSource>(&self, source: &S, span: usize) -> bool {
-        let value = source.value(span, self.field);
-        let element = |index| source.element(span, self.field, index);
-        match &self.test {
-            SpanTest::Exists => value != FieldValue::Nil,
-            SpanTest::Missing => value == FieldValue::Nil,
-            SpanTest::Compare(op, literal) => {
+        self.test.accepts(source.value(span, self.field), |index| source.element(span, self.field, index))
+    }
+}
+
+impl SpanTest {
+    /// Whether a value passes; `element` gives the values that [`FieldValue::Many`] announces.
+    pub fn accepts<'v>(&self, value: FieldValue<'v>, element: impl Fn(usize) -> FieldValue<'v>) -> bool {
+        match self {
+            Self::Exists => value != FieldValue::Nil,
+            Self::Missing => value == FieldValue::Nil,
+            Self::Compare(op, literal) => {
                 let constant = Value::from_literal(literal);
                 test_each(value, op.is_negative(), element, |value| compare(value, *op, constant.as_field_value()))
             }
-            SpanTest::In(literals) => literals.iter().any(|literal| {
+            Self::In(literals) => literals.iter().any(|literal| {
                 let constant = Value::from_literal(literal);
-                test_each(value, false, element, |value| compare(value, CompareOp::Eq, constant.as_field_value()))
+                test_each(value, false, &element, |value| compare(value, CompareOp::Eq, constant.as_field_value()))
             }),
-            SpanTest::Matches { matcher, negated, .. } => {
+            Self::Matches { matcher, negated, .. } => {
                 test_each(value, *negated, element, |value| value.test_text(|text| matcher.is_match(text) != *negated))
             }
         }
@@ -198,6 +203,20 @@ impl Prefilter {
             Self::SomeSpan(condition) => (0..source.span_count()).any(|span| condition.holds(source, span)),
             Self::All(parts) => parts.iter().all(|part| part.may_match(source)),
             Self::Any(parts) => parts.iter().any(|part| part.may_match(source)),
+        }
+    }
+
+    /// Conditions of which each holds for some span of every trace that passes: a scan may look for any one of them.
+    pub fn necessary(&self) -> Vec<SpanCondition> {
+        match self {
+            Self::Always => vec![SpanCondition::True],
+            Self::Never => vec![SpanCondition::False],
+            Self::SomeSpan(condition) => vec![condition.clone()],
+            Self::All(parts) => parts.iter().flat_map(Self::necessary).collect(),
+            // One of the parts holds, and with it what is necessary for it.
+            Self::Any(parts) => {
+                vec![SpanCondition::any(parts.iter().filter_map(|part| part.necessary().into_iter().next()))]
+            }
         }
     }
 
