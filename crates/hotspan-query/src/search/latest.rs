@@ -94,9 +94,11 @@ impl LatestTraces {
     }
 
     async fn scan_next(&mut self, scene: &mut Scene) -> Result<()> {
+        // The first segment alone, so that a stream has something to show at once.
+        let most_rows = if self.next == 0 { 1 } else { SCANNED_ROWS };
         let mut rows = 0;
         let mut group = Vec::new();
-        while rows < SCANNED_ROWS
+        while rows < most_rows
             && let Some(segment) = self.segments.get(self.next)
         {
             rows += segment.rows;

@@ -155,8 +155,10 @@ impl MetricsRun {
                 }
             }
             None => {
+                // The first segment alone, so that a stream has something to show at once.
+                let most_rows = if at == 0 { 1 } else { FOLDED_ROWS };
                 let mut rows = 0;
-                while rows < FOLDED_ROWS
+                while rows < most_rows
                     && let Some(segment) = self.segments.get(self.next)
                 {
                     rows += segment.rows;
