@@ -42,6 +42,8 @@ pub(crate) struct PtraceSource {
     threads: HashMap<i32, Traced>,
     maps_read: HashMap<i32, Instant>,
     period: Duration,
+    /// Where in the period the next turn lies, from 0 to 1.
+    phase: f64,
     next: Instant,
     stack_bytes: u32,
 }
@@ -76,6 +78,7 @@ impl PtraceSource {
             threads,
             maps_read: HashMap::new(),
             period,
+            phase: 0.0,
             next: Instant::now(),
             stack_bytes: options.stack_bytes,
         })
@@ -93,7 +96,10 @@ impl PtraceSource {
             let left = self.next.saturating_duration_since(Instant::now());
             std::thread::sleep(left.min(Duration::from_millis(2)));
         }
-        self.next = Instant::now() + self.period;
+        // Turns of one length would go on meeting the same part of work that repeats: they take from half a period to one and
+        // a half, by the golden ratio, which fills that range evenly.
+        self.phase = (self.phase + 0.618_033_988_749_895).fract();
+        self.next = Instant::now() + self.period.mul_f64(0.5 + self.phase);
         self.heed_events(recorder);
         let least = self.period.as_nanos() as u64 / 2;
         let due: Vec<i32> = self

@@ -173,7 +173,7 @@ async fn serve_with_shop(settings: Settings, scenario: Scenario, rate: f64) -> a
         () = stop_signal() => stop_server.cancel(),
     }
     server.await??;
-    say(&format!("The store in {}. Remove the folder to begin anew.", size_of(&store)));
+    say(&format!("The store in {}. Remove the folder to begin anew.", disk_use(&store)));
     match shop_ended {
         Some(status) if !status.success() => anyhow::bail!("the shop ended: {status}"),
         _ => Ok(()),
@@ -311,7 +311,7 @@ fn introduce(bound: &[BoundListener], page: SocketAddr, scenario: &Scenario, rat
         "\n  In another terminal: {} --{word} {example} (or --{opposite} {example}), then compare.",
         own_command(store)
     ));
-    say(&format!("  The store in {}. Ctrl-C stops all of it.\n", size_of(store)));
+    say(&format!("  The store in {}. Ctrl-C stops all of it.\n", disk_use(store)));
 }
 
 /// How this demo is addressed from another terminal in the same folder.
@@ -322,7 +322,7 @@ fn own_command(store: &Path) -> String {
 }
 
 /// "FOLDER holds 12.3 MB".
-fn size_of(store: &Path) -> String {
+fn disk_use(store: &Path) -> String {
     format!("{} holds {:.1} MB", store.display(), bytes_in(store) as f64 / 1e6)
 }
 

@@ -1,6 +1,7 @@
 //! What can be on while work is done: profilers, and two controls.
 
 use hotspan_profiler::Profiler;
+use std::time::Duration;
 
 /// Something that can be on while work is done.
 pub trait Toggled {
@@ -44,13 +45,24 @@ impl Hotspan {
     }
 }
 
+impl Hotspan {
+    /// Waits until the profiler says so: it is told through its monitor.
+    fn wait_until_running(&self, running: bool) {
+        while self.0.status().running != running {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
 impl Toggled for Hotspan {
     fn on(&mut self) {
         self.0.resume();
-        self.0.flush();
+        self.wait_until_running(true);
     }
+
+    // Nothing is flushed: uploads happen when they do in a service, and not a hundred times as often.
     fn off(&mut self) {
         self.0.pause();
-        self.0.flush();
+        self.wait_until_running(false);
     }
 }
