@@ -15,8 +15,8 @@ const NEARLY_ALL: f64 = 0.8;
 const MOST_VIA: usize = 3;
 /// A function with this share of an operation's own time stands for it, where nothing more is sure.
 const MOST_OF_OPERATION: f64 = 0.5;
-/// Samples that it must have for that.
-const FEWEST_OF_ONE: u64 = 4;
+/// Periods of sampling that it must have for that.
+const FEWEST_OF_ONE: f64 = 3.0;
 
 /// A cause before it is measured.
 #[derive(Debug, Clone)]
@@ -140,9 +140,9 @@ impl Findings<'_> {
             .map(slow)
             .sum();
         let of_this: f64 = candidate.nodes.iter().map(|node| slow(*node)).sum();
-        let samples: u64 = candidate.nodes.iter().map(|node| self.matrix.samples[0][*node as usize].0).sum();
+        let periods: f64 = candidate.nodes.iter().map(|node| self.matrix.samples[0][*node as usize].1).sum();
         let is_below = tree.node(candidate.operation).parent != Tree::ROOT;
-        is_below && candidate.function.is_some() && samples >= FEWEST_OF_ONE && of_this >= MOST_OF_OPERATION * own
+        is_below && candidate.function.is_some() && periods >= FEWEST_OF_ONE && of_this >= MOST_OF_OPERATION * own
     }
 
     /// Whether this is a call whose other side is seen: it waits for that, and has nothing to tell itself.

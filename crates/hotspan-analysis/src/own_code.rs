@@ -218,6 +218,8 @@ const RUST_LIBRARIES: &[&str] = &[
     "tonic",
     "prost",
     "serde",
+    "serde_core",
+    "hotspan_profiler",
     "serde_json",
     "regex",
     "regex_automata",

@@ -75,6 +75,8 @@ pub struct Sources {
 
 /// Nobody samples less often than this; a single long wait does not make a long period.
 const LONGEST_PERIOD: f64 = 100e6;
+/// What is told whole is not sampled: it is as sure as if it had been seen each millisecond.
+const TOLD_WHOLE: f64 = 1e6;
 /// Wall-clock samples of a function from which on its own use of the CPU is known; else its operation's is taken.
 const ENOUGH_OF_A_LEAF: u64 = 30;
 /// Share of the time off the CPU that is worth telling apart.
@@ -148,6 +150,10 @@ impl Sources {
 
     /// Time that one sample stands for, about.
     pub fn quantum(&self, service: TextId, measure: Measure) -> f64 {
+        // Locks tell each wait, and how long it was.
+        if measure == Measure::Lock {
+            return TOLD_WHOLE;
+        }
         self.services.get(&service).map_or(1e7, |sources| sources.quantum[measure as usize])
     }
 
