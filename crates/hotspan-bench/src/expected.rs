@@ -1,6 +1,6 @@
 //! The right answers, kept while the data is made.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use hotspan_generator::workload::{GeneratedSpan, RARE_ATTRIBUTE};
 use hotspan_generator::{Oracle, OracleDetail, SampleKind, Window, Workload};
@@ -10,6 +10,8 @@ use hotspan_model::{SpanKind, StatusCode, TraceId};
 const HOUR: i64 = 3_600_000_000_000;
 /// The service that questions about one service name.
 pub(crate) const SERVICE: u16 = 4;
+/// The service that every trace begins in, which has the most spans.
+pub(crate) const FRONT: u16 = 0;
 /// Every so many traces are remembered, to be looked up.
 const PROBED_TRACES: u64 = 100;
 
@@ -93,8 +95,9 @@ pub(crate) struct Expected {
     /// End of the first hour, or of the data if there is less.
     pub(crate) hour_end: i64,
     matching: [HashSet<TraceId>; Search::ALL.len()],
-    /// Spans of [`SERVICE`] that start in the first hour: their durations, and the CPU time of the samples that name them.
-    cohort: Vec<(i64, i64)>,
+    /// Spans of [`SERVICE`] and [`FRONT`] that start in the first hour: their durations, and the CPU time of the samples
+    /// that name them.
+    cohorts: HashMap<u16, Vec<(i64, i64)>>,
 }
 
 impl Expected {
@@ -106,7 +109,7 @@ impl Expected {
             from,
             hour_end: settings.end_instant().min(from + HOUR),
             matching: Default::default(),
-            cohort: Vec::new(),
+            cohorts: HashMap::from([SERVICE, FRONT].map(|service| (service, Vec::new()))),
         }
     }
 
@@ -115,8 +118,6 @@ impl Expected {
         if window.start >= self.hour_end {
             return;
         }
-        let in_cohort =
-            |span: &GeneratedSpan<'_>| span.service == SERVICE && (self.from..self.hour_end).contains(&span.span.start);
         let mut values = vec![0i64; window.spans.len()];
         for profile in window.profiles.iter().filter(|profile| profile.kind == SampleKind::Cpu) {
             for sample in &profile.samples {
@@ -125,8 +126,12 @@ impl Expected {
                 }
             }
         }
-        let mine = window.spans.iter().zip(values).filter(|(span, _)| in_cohort(span));
-        self.cohort.extend(mine.map(|(span, value)| (span.span.end - span.span.start, value)));
+        for (span, value) in window.spans.iter().zip(values) {
+            let is_in_hour = (self.from..self.hour_end).contains(&span.span.start);
+            if let Some(cohort) = self.cohorts.get_mut(&span.service).filter(|_| is_in_hour) {
+                cohort.push((span.span.end - span.span.start, value));
+            }
+        }
         for trace in window.spans.chunk_by(|left, right| left.span.trace_id == right.span.trace_id) {
             for (search, matching) in Search::ALL.into_iter().zip(&mut self.matching) {
                 if search.matches(trace) {
@@ -136,9 +141,9 @@ impl Expected {
         }
     }
 
-    /// The slowest spans of [`SERVICE`] in the first hour, at most so many.
-    pub(crate) fn slowest(&self, most: usize) -> SlowestSpans {
-        let mut spans = self.cohort.clone();
+    /// The slowest spans of [`SERVICE`] or [`FRONT`] in the first hour, at most so many.
+    pub(crate) fn slowest(&self, service: u16, most: usize) -> SlowestSpans {
+        let mut spans = self.cohorts.get(&service).cloned().unwrap_or_default();
         spans.sort_unstable_by_key(|(duration, _)| std::cmp::Reverse(*duration));
         // Spans that are as slow as the first one left out are left out too.
         let longer_than = spans.get(most).map_or(-1, |(duration, _)| *duration);

@@ -5,7 +5,7 @@ use serde_json::json as object;
 
 use super::profiles::cohort_flame;
 use super::{Budget, Question, json};
-use crate::expected::{Expected, SERVICE};
+use crate::expected::{Expected, FRONT};
 use crate::measure::{Call, Check};
 
 /// Explains the slower requests of the first service, which every trace begins in: ten thousand spans and more in an hour.
@@ -29,8 +29,8 @@ const JOINED_SPANS: usize = 10_000;
 
 /// The join in the large: the flame graph of ten thousand spans, and why they are slow.
 pub(crate) fn join_questions<'e>(workload: &'e Workload, expected: &'e Expected) -> Vec<Question<'e>> {
-    let service = workload.fleet().services.get(usize::from(SERVICE)).map_or("", |service| service.name.as_str());
-    let cohort = expected.slowest(JOINED_SPANS);
+    let service = workload.fleet().services.get(usize::from(FRONT)).map_or("", |service| service.name.as_str());
+    let cohort = expected.slowest(FRONT, JOINED_SPANS);
     let samples = workload.settings().samples as f64 / 1e6;
     let mut flame = cohort_flame(service, expected, cohort);
     flame.name = format!("flame graph of {} spans among {samples} M samples, 1 h", cohort.count);

@@ -32,7 +32,7 @@ pub(crate) fn profile_questions<'e>(workload: &'e Workload, expected: &'e Expect
         flame("flame graph, one service, 24 h", Some(service), from + DAY, Budget::none()),
         flame("flame graph, all services, 24 h", None, from + DAY, Budget::none()),
         cpu_by_service(workload, expected),
-        cohort_flame(service, expected, expected.slowest(usize::MAX)),
+        cohort_flame(service, expected, expected.slowest(SERVICE, usize::MAX)),
     ];
     questions.extend(span_lookups(workload, expected));
     questions
