@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow::array::{Array, FixedSizeBinaryArray, RecordBatch};
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{DataType, SchemaRef};
 use bytes::Bytes;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
@@ -28,10 +28,12 @@ const SYMBOL_ROW_GROUP_ROWS: usize = 1024 * 1024;
 /// Rows in a page: what a point look-up has to decode at least.
 const PAGE_ROWS: usize = 4096;
 /// The same for spans, which are looked up trace by trace with all their columns.
-pub(super) const SPAN_PAGE_ROWS: usize = 1024;
+pub(super) const SPAN_PAGE_ROWS: usize = 2048;
 /// A dictionary is decoded whole before the first row of its column can be: texts that are nearly all different must not
 /// grow one that a look-up would notice.
-const ATTRIBUTE_DICTIONARY_BYTES: usize = 64 << 10;
+const TEXT_DICTIONARY_BYTES: usize = 64 << 10;
+/// The same for numbers, which are decoded faster.
+const NUMBER_DICTIONARY_BYTES: usize = 256 << 10;
 
 /// A Parquet segment being written.
 pub(crate) struct ParquetSegmentWriter {
@@ -204,7 +206,9 @@ fn writer_properties(table: Table, schema: &SchemaRef, level: u8) -> WriterPrope
             properties = properties.set_column_dictionary_enabled(path.clone(), false);
         }
         if field.name().starts_with(ATTRIBUTE_PREFIX) {
-            properties = properties.set_column_dictionary_page_size_limit(path.clone(), ATTRIBUTE_DICTIONARY_BYTES);
+            let is_text = *field.data_type() == DataType::Utf8;
+            let most_bytes = if is_text { TEXT_DICTIONARY_BYTES } else { NUMBER_DICTIONARY_BYTES };
+            properties = properties.set_column_dictionary_page_size_limit(path.clone(), most_bytes);
         }
         let prunable = table.sort_columns().contains(&field.name().as_str())
             || matches!(field.name().as_str(), "service" | "duration" | "status");
