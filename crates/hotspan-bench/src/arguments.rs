@@ -74,15 +74,17 @@ pub(crate) enum Part {
     Join,
     /// The same lookups as the store grows.
     Flat,
+    /// Where the CPU of ingest goes, without a server. Only if named.
+    Stages,
 }
 
 impl Arguments {
     pub(crate) fn measures(&self, part: Part) -> bool {
-        self.only.is_empty() || self.only.contains(&part)
+        (self.only.is_empty() && part != Part::Stages) || self.only.contains(&part)
     }
 
     pub(crate) fn check(&self) -> anyhow::Result<()> {
-        if !self.server.is_file() {
+        if !self.server.is_file() && self.only != [Part::Stages] {
             bail!(
                 "there is no server at {}; build it with `cargo build --profile quick`, or name it with --server",
                 self.server.display()

@@ -24,6 +24,7 @@ mod run;
 mod server;
 mod settle;
 mod spool;
+mod stages;
 mod table;
 
 use std::fs;
@@ -33,6 +34,10 @@ use anyhow::Context as _;
 use clap::Parser as _;
 
 use crate::arguments::Arguments;
+
+/// The allocator of the server, since stages of it run here too.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();

@@ -18,6 +18,7 @@ use crate::prepare::{Prepared, prepare};
 use crate::questions::{Question, explain_questions, join_questions, profile_questions, trace_questions};
 use crate::server::{Launch, Server};
 use crate::settle::settle;
+use crate::stages;
 use crate::table::{Table, Unit, micros_each, millis};
 
 /// What a run found.
@@ -84,6 +85,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     }
     if arguments.measures(Part::Flat) {
         flatness::run(arguments, &place, &mut outcome)?;
+    }
+    if arguments.measures(Part::Stages) {
+        stages::run(arguments, &place, &mut outcome)?;
     }
     Ok(outcome)
 }

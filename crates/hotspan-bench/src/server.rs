@@ -175,7 +175,7 @@ impl Drop for Server {
 }
 
 /// utime and stime: fields 14 and 15, counted behind the name, which may hold spaces.
-fn cpu_time(stat: &str) -> Option<Duration> {
+pub(crate) fn cpu_time(stat: &str) -> Option<Duration> {
     let (_, fields) = stat.rsplit_once(')')?;
     let mut ticks = fields.split_whitespace().skip(11).map(|field| field.parse::<u64>().ok());
     let sum = ticks.next()?? + ticks.next()??;

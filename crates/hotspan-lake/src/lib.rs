@@ -34,7 +34,7 @@ use tokio::sync::Notify;
 pub use catalog::{Catalog, Snapshot};
 pub use error::{LakeError, Result};
 pub use ingest::{Ingest, IngestCounters, IngestOptions, Receipt};
-pub use segment::{IdPart, IdSet, ReadOptions, Segment, SegmentReader};
+pub use segment::{IdPart, IdSet, Piece, ReadOptions, Segment, SegmentReader};
 pub use table::Table;
 
 use crate::catalog::{StoreLock, now_nanos};
@@ -108,8 +108,7 @@ impl Lake {
     /// Memory that the rows of young segments take.
     pub fn resident_bytes(&self) -> usize {
         let snapshot = self.catalog.snapshot();
-        let resident = snapshot.all_segments().filter_map(|segment| segment.resident.as_ref());
-        resident.map(|batch| batch.get_array_memory_size()).sum()
+        snapshot.all_segments().map(|segment| segment.resident_bytes).sum()
     }
 
     /// A path that no object had before: time of creation, then a number.

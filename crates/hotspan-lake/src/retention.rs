@@ -124,7 +124,7 @@ impl Retention {
                 .map(|segment| segment.id)
                 .collect();
             if !old.is_empty() {
-                self.lake.catalog().commit(&tenant, Vec::new(), &old).await?;
+                self.lake.catalog().replace(&tenant, Vec::new(), &old, None).await?;
                 info!(%tenant, segments = old.len(), "removed segments past their retention");
                 expired += old.len() as u64;
             }
@@ -142,6 +142,9 @@ impl Retention {
             self.lake.reader().forget(&object.path);
             self.lake.store().delete(&object.path).await?;
             self.lake.catalog().forget(&object.path).await?;
+        }
+        if count > 0 {
+            self.lake.catalog().forget_versions().await?;
         }
         self.counters.deleted_files.fetch_add(count, Ordering::Relaxed);
         Ok(count)

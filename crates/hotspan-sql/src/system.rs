@@ -29,7 +29,7 @@ pub(crate) fn segments(snapshot: &Snapshot, tenant: &TenantId) -> Result<RecordB
         ("partition", time(|segment| segment.partition)),
         ("path", Arc::new(StringArray::from_iter_values(segments.iter().map(|segment| &segment.path)))),
         ("offset", column(|segment| segment.range.start)),
-        ("bytes", column(Segment::bytes)),
+        ("bytes", column(|segment| segment.bytes())),
         ("rows", column(|segment| segment.rows)),
         ("min_time", time(|segment| Some(segment.min_time))),
         ("max_time", time(|segment| Some(segment.max_time))),

@@ -16,14 +16,14 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use arc_swap::ArcSwap;
 use hotspan_model::TenantId;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteRow, SqliteSynchronous};
-use sqlx::{Row, SqlitePool};
+use sqlx::{QueryBuilder, Row, SqlitePool};
 use tokio::sync::{Mutex, broadcast};
 
 pub use snapshot::Snapshot;
 pub(crate) use store_lock::StoreLock;
 
 use crate::error::{LakeError, Result};
-use crate::segment::{NewSegment, Segment};
+use crate::segment::{Piece, Segment};
 use crate::table::Table;
 
 /// The catalog of a store.
@@ -74,10 +74,22 @@ impl Catalog {
         self.commits.subscribe()
     }
 
-    /// Adds segments and takes others away, all in one transaction.
+    /// Adds segments with new rows, all in one transaction.
+    pub async fn commit(&self, tenant: &TenantId, added: Vec<Piece>) -> Result<Arc<Snapshot>> {
+        self.replace(tenant, added, &[], None).await
+    }
+
+    /// Adds segments and takes others away, all in one transaction. `data_version` is the latest version that brought
+    /// rows of what is added; none if this commit does.
     ///
     /// Fails without any change if one of `removed` is gone already: then another compaction was faster.
-    pub async fn commit(&self, tenant: &TenantId, added: Vec<NewSegment>, removed: &[i64]) -> Result<Arc<Snapshot>> {
+    pub async fn replace(
+        &self,
+        tenant: &TenantId,
+        added: Vec<Piece>,
+        removed: &[i64],
+        data_version: Option<i64>,
+    ) -> Result<Arc<Snapshot>> {
         let _order = self.commit_order.lock().await;
         let now = now_nanos();
         let mut transaction = self.pool.begin_with("BEGIN IMMEDIATE").await?;
@@ -105,11 +117,14 @@ impl Catalog {
         if !self.current.load().has_tenant(tenant) {
             ducklake::add_schema(&mut transaction, tenant.as_str()).await?;
         }
+        let data_version = data_version.unwrap_or(version);
         let mut segments = Vec::with_capacity(added.len());
-        for new in added {
-            let id = insert_segment(&mut transaction, tenant, &new, version, now).await?;
-            segments.push(Arc::new(committed(id, tenant, new, version, now)));
+        for piece in added {
+            let tenant = tenant.clone();
+            segments.push(Segment { id: 0, tenant, version, created_at: now, data_version, piece });
         }
+        insert_segments(&mut transaction, &mut segments).await?;
+        let segments: Vec<Arc<Segment>> = segments.into_iter().map(Arc::new).collect();
         transaction.commit().await?;
         let next = Arc::new(self.current.load().with_commit(version, &segments, removed));
         self.current.store(Arc::clone(&next));
@@ -148,6 +163,19 @@ impl Catalog {
         Ok(())
     }
 
+    /// Forgets versions that no segment came or went with. The newest stays: its number says where to go on.
+    pub async fn forget_versions(&self) -> Result<u64> {
+        let _order = self.commit_order.lock().await;
+        let deleted = sqlx::query(
+            "DELETE FROM version WHERE id < (SELECT MAX(id) FROM version)
+             AND id NOT IN (SELECT created_version FROM segment)
+             AND id NOT IN (SELECT removed_version FROM segment WHERE removed_version IS NOT NULL)",
+        )
+        .execute(&self.pool)
+        .await?;
+        Ok(deleted.rows_affected())
+    }
+
     /// Every object path that the catalog mentions, live or not.
     pub async fn known_paths(&self) -> Result<Vec<String>> {
         let rows =
@@ -170,58 +198,42 @@ pub fn now_nanos() -> i64 {
     i64::try_from(elapsed.as_nanos()).unwrap_or(i64::MAX)
 }
 
-async fn insert_segment(
-    transaction: &mut sqlx::SqliteTransaction<'_>,
-    tenant: &TenantId,
-    new: &NewSegment,
-    version: i64,
-    now: i64,
-) -> Result<i64> {
-    let row = sqlx::query(
-        "INSERT INTO segment (tenant, table_name, level, partition, path, start, length, checksum, rows,
-                              min_time, max_time, index_path, index_bytes, created_version, created_at, data_version)
-         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
-    )
-    .bind(tenant.as_str())
-    .bind(new.table.name())
-    .bind(i64::from(new.level))
-    .bind(new.partition)
-    .bind(&new.path)
-    .bind(new.range.start as i64)
-    .bind((new.range.end - new.range.start) as i64)
-    .bind(new.checksum as i64)
-    .bind(new.rows as i64)
-    .bind(new.min_time)
-    .bind(new.max_time)
-    .bind(new.index.as_ref().map(|(path, _)| path.as_str()))
-    .bind(new.index.as_ref().map_or(0, |(_, size)| *size as i64))
-    .bind(version)
-    .bind(now)
-    .bind(new.data_version.unwrap_or(version))
-    .fetch_one(&mut **transaction)
-    .await?;
-    Ok(row.get(0))
-}
+/// Segments in one statement: SQLite has a limit of 32,766 values in each.
+const SEGMENTS_PER_INSERT: usize = 1000;
 
-fn committed(id: i64, tenant: &TenantId, new: NewSegment, version: i64, created_at: i64) -> Segment {
-    Segment {
-        id,
-        tenant: tenant.clone(),
-        table: new.table,
-        level: new.level,
-        partition: new.partition,
-        path: new.path,
-        range: new.range,
-        checksum: new.checksum,
-        rows: new.rows,
-        min_time: new.min_time,
-        max_time: new.max_time,
-        index: new.index,
-        version,
-        created_at,
-        data_version: new.data_version.unwrap_or(version),
-        resident: new.resident,
+/// Enters segments and learns their ids.
+async fn insert_segments(transaction: &mut sqlx::SqliteTransaction<'_>, segments: &mut [Segment]) -> Result<()> {
+    for part in segments.chunks_mut(SEGMENTS_PER_INSERT) {
+        let mut insert = QueryBuilder::new(
+            "INSERT INTO segment (tenant, table_name, level, partition, path, start, length, checksum, rows,
+                              min_time, max_time, index_path, index_bytes, created_version, created_at, data_version) ",
+        );
+        insert.push_values(part.iter(), |mut row, segment| {
+            row.push_bind(segment.tenant.as_str())
+                .push_bind(segment.table.name())
+                .push_bind(i64::from(segment.level))
+                .push_bind(segment.partition)
+                .push_bind(segment.path.as_str())
+                .push_bind(segment.range.start as i64)
+                .push_bind(segment.bytes() as i64)
+                .push_bind(segment.checksum as i64)
+                .push_bind(segment.rows as i64)
+                .push_bind(segment.min_time)
+                .push_bind(segment.max_time)
+                .push_bind(segment.index.as_ref().map(|(path, _)| path.as_str()))
+                .push_bind(segment.index.as_ref().map_or(0, |(_, size)| *size as i64))
+                .push_bind(segment.version)
+                .push_bind(segment.created_at)
+                .push_bind(segment.data_version);
+        });
+        let last = insert.build().execute(&mut **transaction).await?.last_insert_rowid();
+        // Nobody else inserts meanwhile, so that the rows of a statement are numbered one after another.
+        let count = part.len() as i64;
+        for (segment, id) in part.iter_mut().zip(last - count + 1..) {
+            segment.id = id;
+        }
     }
+    Ok(())
 }
 
 async fn load_snapshot(pool: &SqlitePool) -> Result<Snapshot> {
@@ -244,9 +256,7 @@ fn read_segment(row: &SqliteRow) -> Result<Arc<Segment>> {
     let table = row.get::<&str, _>("table_name").parse::<Table>().map_err(|error| damaged(error.to_string()))?;
     let start = row.get::<i64, _>("start") as u64;
     let index_path: Option<String> = row.get("index_path");
-    Ok(Arc::new(Segment {
-        id: row.get("id"),
-        tenant,
+    let piece = Piece {
         table,
         level: row.get::<i64, _>("level") as u8,
         partition: row.get("partition"),
@@ -256,10 +266,16 @@ fn read_segment(row: &SqliteRow) -> Result<Arc<Segment>> {
         min_time: row.get("min_time"),
         max_time: row.get("max_time"),
         index: index_path.map(|path| (path, row.get::<i64, _>("index_bytes") as u64)),
+        resident: None,
+        resident_bytes: 0,
+        path,
+    };
+    Ok(Arc::new(Segment {
+        id: row.get("id"),
+        tenant,
         version: row.get("created_version"),
         created_at: row.get("created_at"),
         data_version: row.get("data_version"),
-        resident: None,
-        path,
+        piece,
     }))
 }

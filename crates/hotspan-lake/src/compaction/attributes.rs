@@ -149,8 +149,15 @@ impl AttributeColumns {
 
     /// The same spans with their attributes in these columns and in the maps.
     pub(crate) fn conform(&self, batch: &RecordBatch) -> Result<RecordBatch> {
-        let rows = batch.num_rows();
-        let (texts, others, builders) = self.distribute(batch)?;
+        let rows: Vec<u32> = (0..batch.num_rows() as u32).collect();
+        self.conform_rows(batch, batch, &rows)
+    }
+
+    /// Some of the spans of a batch, of which `others` has all columns but the maps, with their attributes in these
+    /// columns and in the maps. The maps are the most of a span: here they are read in their new order, not moved first.
+    pub(crate) fn conform_rows(&self, maps: &RecordBatch, others: &RecordBatch, rows: &[u32]) -> Result<RecordBatch> {
+        let (count, batch) = (rows.len(), others);
+        let (texts, others, builders) = self.distribute(maps, rows)?;
         let mut columns: Vec<ArrayRef> = Vec::with_capacity(self.schema.fields().len());
         for field in Table::Spans.schema().fields() {
             columns.push(match field.name().as_str() {
@@ -162,17 +169,16 @@ impl AttributeColumns {
                 })?),
             });
         }
-        columns.extend(builders.into_iter().map(|builder| builder.finish(rows)));
+        columns.extend(builders.into_iter().map(|builder| builder.finish(count)));
         Ok(RecordBatch::try_new(Arc::clone(&self.schema), columns)?)
     }
 
-    /// The attributes of a batch: the two maps that are left, and the columns.
-    fn distribute(&self, batch: &RecordBatch) -> Result<(ArrayRef, ArrayRef, Vec<ColumnBuilder>)> {
-        let rows = batch.num_rows();
+    /// The attributes of these rows of a batch: the two maps that are left, and the columns.
+    fn distribute(&self, batch: &RecordBatch, rows: &[u32]) -> Result<(ArrayRef, ArrayRef, Vec<ColumnBuilder>)> {
         let texts = map_entries(arrays::maps(batch, "attributes")?)?;
         let others = map_entries(arrays::maps(batch, "attributes_json")?)?;
         let mut builders: Vec<ColumnBuilder> =
-            self.columns.iter().map(|(_, column_type)| ColumnBuilder::new(*column_type, rows)).collect();
+            self.columns.iter().map(|(_, column_type)| ColumnBuilder::new(*column_type, rows.len())).collect();
         let mut rest = RestOfMaps::default();
         let schema = batch.schema_ref();
         let present: Vec<(Option<usize>, &str, PresentColumn<'_>)> = schema
@@ -185,23 +191,23 @@ impl AttributeColumns {
                 Some((place, key, PresentColumn::new(column.as_ref(), column_type)?))
             })
             .collect();
-        for row in 0..rows {
+        for (at, row) in rows.iter().map(|row| *row as usize).enumerate() {
             for (place, key, column) in &present {
                 match place {
-                    Some(place) => column.copy(row, &mut builders[*place]),
+                    Some(place) => column.copy(row, at, &mut builders[*place]),
                     None => column.move_to_map(row, key, &mut rest),
                 }
             }
             for entry in texts.range_of(row) {
                 let (key, value) = (texts.keys.value(entry), texts.values.value(entry));
-                let placed = self.places.get(key).is_some_and(|place| builders[*place].push_text(row, value));
+                let placed = self.places.get(key).is_some_and(|place| builders[*place].push_text(at, value));
                 if !placed {
                     rest.texts.entry(key, value);
                 }
             }
             for entry in others.range_of(row) {
                 let (key, json) = (others.keys.value(entry), others.values.value(entry));
-                let placed = self.places.get(key).is_some_and(|place| builders[*place].push_json(row, json));
+                let placed = self.places.get(key).is_some_and(|place| builders[*place].push_json(at, json));
                 if !placed {
                     rest.others.entry(key, json);
                 }
@@ -215,7 +221,8 @@ impl AttributeColumns {
 
 /// The same spans, as far as their columns were read, with all attributes in the two maps.
 pub fn fold_attributes(batch: &RecordBatch) -> Result<RecordBatch> {
-    let (texts, others, _) = AttributeColumns::new(Vec::new()).distribute(batch)?;
+    let rows: Vec<u32> = (0..batch.num_rows() as u32).collect();
+    let (texts, others, _) = AttributeColumns::new(Vec::new()).distribute(batch, &rows)?;
     let mut fields = Vec::new();
     let mut columns = Vec::new();
     for (field, column) in batch.schema_ref().fields().iter().zip(batch.columns()) {
@@ -390,13 +397,13 @@ impl<'a> PresentColumn<'a> {
         }
     }
 
-    /// Carries a value over into the output's column of the same type.
-    fn copy(&self, row: usize, builder: &mut ColumnBuilder) {
+    /// Carries a value over into row `to` of the output's column of the same type.
+    fn copy(&self, row: usize, to: usize, builder: &mut ColumnBuilder) {
         let copied = match self {
-            Self::Text(column) if column.is_valid(row) => builder.push_text(row, column.value(row)),
-            Self::Int(column) if column.is_valid(row) => builder.push_int(row, column.value(row)),
-            Self::Double(column) if column.is_valid(row) => builder.push_double(row, column.value(row)),
-            Self::Bool(column) if column.is_valid(row) => builder.push_bool(row, column.value(row)),
+            Self::Text(column) if column.is_valid(row) => builder.push_text(to, column.value(row)),
+            Self::Int(column) if column.is_valid(row) => builder.push_int(to, column.value(row)),
+            Self::Double(column) if column.is_valid(row) => builder.push_double(to, column.value(row)),
+            Self::Bool(column) if column.is_valid(row) => builder.push_bool(to, column.value(row)),
             _ => true,
         };
         debug_assert!(copied, "columns of one key and type are filled once a row");

@@ -4,7 +4,7 @@ use arrow::array::{RecordBatch, UInt32Array};
 use arrow::compute::take_record_batch;
 
 use super::keys::SortKeys;
-use super::rollup::{RollupSums, window_of};
+use super::rollup::RollupSums;
 use super::traces;
 use crate::error::Result;
 use crate::table::Table;
@@ -18,12 +18,12 @@ pub fn derive_rows(table: Table, source: &RecordBatch) -> Result<RecordBatch> {
             traces::summarise(&take_record_batch(source, &UInt32Array::from(order))?)
         }
         table => {
-            let mut sums = RollupSums::default();
+            let mut sums = RollupSums::new(table);
             match source.schema_ref().column_with_name("count") {
-                Some(_) => sums.add_rollup(source, window_of(table))?,
-                None => sums.add_samples(source, window_of(table))?,
+                Some(_) => sums.add_rollup(source)?,
+                None => sums.add_samples(source)?,
             }
-            sums.finish(table)
+            sums.finish()
         }
     }
 }

@@ -9,10 +9,10 @@ use hotspan_model::TenantId;
 
 use super::attributes::AttributeCounts;
 use super::keys::SortKeys;
-use super::rollup::{RollupSums, window_of};
+use super::rollup::RollupSums;
 use super::traces;
 use crate::error::Result;
-use crate::segment::NewSegment;
+use crate::segment::Piece;
 use crate::segment::parquet_file::ParquetSegmentWriter;
 use crate::table::Table;
 use crate::{Lake, arrays};
@@ -26,46 +26,59 @@ pub(super) fn write_first_level(
     tenant: &TenantId,
     table: Table,
     batches: &[RecordBatch],
-) -> Result<Vec<NewSegment>> {
+) -> Result<Vec<Piece>> {
     let schema = table.schema();
     let joined = concat_batches(&schema, batches)?;
     let mut written = Vec::new();
     for (partition, rows) in sorted_partitions(table, &joined)? {
-        let sorted = take_record_batch(&joined, &UInt32Array::from(rows))?;
-        match table {
+        let rows = UInt32Array::from(rows);
+        let sorted = match table {
             Table::Spans => {
+                let sorted = take_record_batch(&without_attributes(&joined)?, &rows)?;
                 let summaries = traces::summarise(&sorted)?;
                 written.extend(write_sorted_by_partition(lake, tenant, Table::Traces, &summaries)?);
                 let mut counts = AttributeCounts::default();
-                counts.add(&sorted)?;
-                let columns = counts.choose();
-                written.push(write_segment(lake, tenant, table, partition, &columns.conform(&sorted)?)?);
+                counts.add(&joined)?;
+                counts.choose().conform_rows(&joined, &sorted, rows.values())?
             }
             Table::Samples => {
-                let mut sums = RollupSums::default();
-                sums.add_samples(&sorted, window_of(Table::Rollup15s))?;
-                let rollup = sums.finish(Table::Rollup15s)?;
-                written.extend(write_sorted_by_partition(lake, tenant, Table::Rollup15s, &rollup)?);
-                written.push(write_segment(lake, tenant, table, partition, &sorted)?);
+                let sorted = take_record_batch(&joined, &rows)?;
+                let mut sums = RollupSums::new(Table::Rollup15s);
+                sums.add_samples(&sorted)?;
+                written.extend(write_sorted_by_partition(lake, tenant, Table::Rollup15s, &sums.finish()?)?);
+                sorted
             }
-            _ => written.push(write_segment(lake, tenant, table, partition, &sorted)?),
-        }
+            _ => take_record_batch(&joined, &rows)?,
+        };
+        written.push(write_segment(lake, tenant, table, partition, &sorted)?);
     }
     Ok(written)
+}
+
+/// Spans without the maps of their attributes.
+fn without_attributes(spans: &RecordBatch) -> Result<RecordBatch> {
+    let is_map = |name: &str| matches!(name, "attributes" | "attributes_json");
+    let schema = spans.schema_ref();
+    let others: Vec<usize> = (0..schema.fields().len()).filter(|at| !is_map(schema.field(*at).name())).collect();
+    Ok(spans.project(&others)?)
 }
 
 /// The rows of each partition, in the order of the table. Symbols and series that stand twice are left out.
 fn sorted_partitions(table: Table, batch: &RecordBatch) -> Result<BTreeMap<i64, Vec<u32>>> {
     let keys = SortKeys::of(table, batch)?;
     let times = arrays::times(batch, table.time_column())?.values();
+    let mut rows = keys.sorted_rows();
+    if is_set(table) {
+        rows.dedup_by(|next, row| keys.get(*next as usize) == keys.get(*row as usize));
+    }
     let mut partitions: BTreeMap<i64, Vec<u32>> = BTreeMap::new();
-    let mut last_key: Option<&[u8]> = None;
-    for row in keys.sorted_rows() {
-        let key = keys.get(row as usize);
-        if is_set(table) && last_key == Some(key) {
-            continue;
-        }
-        last_key = Some(key);
+    let (Some(earliest), Some(latest)) = (times.iter().min(), times.iter().max()) else { return Ok(partitions) };
+    if table.partition_of(*earliest) == table.partition_of(*latest) {
+        // Nearly always: flushes of some seconds lie in one hour.
+        partitions.insert(table.partition_of(*latest), rows);
+        return Ok(partitions);
+    }
+    for row in rows {
         partitions.entry(table.partition_of(times[row as usize])).or_default().push(row);
     }
     Ok(partitions)
@@ -76,12 +89,7 @@ pub(super) fn is_set(table: Table) -> bool {
     matches!(table, Table::Series | Table::Nodes | Table::Frames)
 }
 
-fn write_sorted_by_partition(
-    lake: &Lake,
-    tenant: &TenantId,
-    table: Table,
-    batch: &RecordBatch,
-) -> Result<Vec<NewSegment>> {
+fn write_sorted_by_partition(lake: &Lake, tenant: &TenantId, table: Table, batch: &RecordBatch) -> Result<Vec<Piece>> {
     let mut written = Vec::new();
     for (partition, rows) in sorted_partitions(table, batch)? {
         let sorted = take_record_batch(batch, &UInt32Array::from(rows))?;
@@ -90,13 +98,7 @@ fn write_sorted_by_partition(
     Ok(written)
 }
 
-fn write_segment(
-    lake: &Lake,
-    tenant: &TenantId,
-    table: Table,
-    partition: i64,
-    sorted: &RecordBatch,
-) -> Result<NewSegment> {
+fn write_segment(lake: &Lake, tenant: &TenantId, table: Table, partition: i64, sorted: &RecordBatch) -> Result<Piece> {
     let path = lake.new_object_path(tenant, table.name(), Some(partition), "parquet");
     let store = Arc::clone(lake.store());
     let mut writer = ParquetSegmentWriter::create(store.as_ref(), path, table, &sorted.schema(), 1, partition)?;

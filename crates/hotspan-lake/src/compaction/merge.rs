@@ -12,10 +12,10 @@ use hotspan_model::TenantId;
 use super::attributes::{ATTRIBUTE_PREFIX, AttributeColumns, AttributeCounts};
 use super::first_level::is_set;
 use super::keys::SortKeys;
-use super::rollup::{RollupRow, RollupSums, rollup_batch, window_of};
+use super::rollup::{RollupRow, RollupSums, rollup_batch};
 use crate::error::Result;
 use crate::segment::parquet_file::ParquetSegmentWriter;
-use crate::segment::{NewSegment, ReadOptions, Segment};
+use crate::segment::{Piece, ReadOptions, Segment};
 use crate::table::Table;
 use crate::{Lake, arrays};
 
@@ -30,6 +30,7 @@ struct Input {
     stream: BoxStream<'static, Result<RecordBatch>>,
     conform: Option<Arc<AttributeColumns>>,
     table: Table,
+    level: u8,
     batch: RecordBatch,
     keys: SortKeys,
     row: usize,
@@ -44,6 +45,7 @@ impl Input {
             stream,
             conform,
             table: segment.table,
+            level: segment.level,
             batch: RecordBatch::new_empty(segment.table.schema()),
             keys: SortKeys::default(),
             row: 0,
@@ -73,7 +75,7 @@ impl Input {
         }
     }
 
-    fn key(&self) -> &[u8] {
+    fn key(&self) -> &[u64] {
         self.keys.get(self.row)
     }
 }
@@ -84,7 +86,7 @@ pub(super) async fn merge_segments(
     tenant: &TenantId,
     inputs: &[Arc<Segment>],
     level: u8,
-) -> Result<Vec<NewSegment>> {
+) -> Result<Vec<Piece>> {
     let Some(first) = inputs.first() else { return Ok(Vec::new()) };
     let (table, partition) = (first.table, first.partition.unwrap_or_default());
     let columns = match table {
@@ -98,14 +100,15 @@ pub(super) async fn merge_segments(
     }
     let mut output = Output { lake, tenant, table, partition, level, schema, writer: None, written: Vec::new() };
     match table {
-        Table::Rollup15s | Table::Rollup1h => merge_sums(opened, &mut output).await?,
+        Table::Rollup15s => {
+            let mut hours = RollupSums::new(Table::Rollup1h);
+            merge_sums(opened, Some(&mut hours), &mut output).await?;
+            output.written.extend(write_hours(lake, tenant, partition, hours)?);
+        }
+        Table::Rollup1h => merge_sums(opened, None, &mut output).await?,
         _ => merge_rows(opened, &mut output).await?,
     }
-    let mut written = output.finish()?;
-    if table == Table::Rollup15s {
-        written.extend(coarser_rollup(lake, tenant, inputs).await?);
-    }
-    Ok(written)
+    output.finish()
 }
 
 /// The files that a merge writes.
@@ -117,7 +120,7 @@ struct Output<'a> {
     level: u8,
     schema: SchemaRef,
     writer: Option<ParquetSegmentWriter>,
-    written: Vec<NewSegment>,
+    written: Vec<Piece>,
 }
 
 impl Output<'_> {
@@ -143,7 +146,7 @@ impl Output<'_> {
         Ok(())
     }
 
-    fn finish(mut self) -> Result<Vec<NewSegment>> {
+    fn finish(mut self) -> Result<Vec<Piece>> {
         if let Some(writer) = self.writer.take() {
             self.written.push(writer.finish(self.lake.store().as_ref())?);
         }
@@ -173,7 +176,7 @@ async fn merge_rows(mut inputs: Vec<Input>, output: &mut Output<'_>) -> Result<(
     // For each input, where its current batch stands in `batches`.
     let mut places: Vec<Option<usize>> = vec![None; inputs.len()];
     let mut picked: Vec<(usize, usize)> = Vec::with_capacity(BATCH_ROWS);
-    let mut last_key: Vec<u8> = Vec::new();
+    let mut last_key: Vec<u64> = Vec::new();
     while let Some((first, second)) = next_run(&inputs) {
         let end = match second {
             Some(second) => inputs[first].keys.end_of_run(inputs[first].row, inputs[second].key()),
@@ -221,8 +224,9 @@ fn flush_picked(
     Ok(())
 }
 
-/// Merges rollups: rows with equal keys become one row with their sum.
-async fn merge_sums(mut inputs: Vec<Input>, output: &mut Output<'_>) -> Result<()> {
+/// Merges rollups: rows with equal keys become one row with their sum. Rows that leave level 1 are counted into `hours`;
+/// those of higher levels have been, when they left it.
+async fn merge_sums(mut inputs: Vec<Input>, mut hours: Option<&mut RollupSums>, output: &mut Output<'_>) -> Result<()> {
     let mut rows: Vec<RollupRow> = Vec::with_capacity(BATCH_ROWS);
     while let Some((first, second)) = next_run(&inputs) {
         let input = &inputs[first];
@@ -236,18 +240,18 @@ async fn merge_sums(mut inputs: Vec<Input>, output: &mut Output<'_>) -> Result<(
         let values = arrays::int64s(&input.batch, "value")?.values();
         let counts = arrays::uint32s(&input.batch, "count")?.values();
         for row in input.row..end {
-            match rows.last_mut() {
-                Some(last) if (last.series, last.time, last.path) == (series[row], times[row], paths[row]) => {
-                    last.value = last.value.wrapping_add(values[row]);
-                    last.count = last.count.saturating_add(counts[row]);
-                }
-                _ => rows.push(RollupRow {
-                    series: series[row],
-                    time: times[row],
-                    path: paths[row],
-                    value: values[row],
-                    count: counts[row],
-                }),
+            let next = RollupRow {
+                series: series[row],
+                time: times[row],
+                path: paths[row],
+                value: values[row],
+                count: counts[row],
+            };
+            if let Some(hours) = hours.as_mut().filter(|_| input.level == 1) {
+                hours.add(next.series, next.time, next.path, next.value, next.count);
+            }
+            if !rows.last_mut().is_some_and(|last| last.absorb(&next)) {
+                rows.push(next);
             }
         }
         inputs[first].row = end;
@@ -263,25 +267,19 @@ async fn merge_sums(mut inputs: Vec<Input>, output: &mut Output<'_>) -> Result<(
     output.write(&rollup_batch(output.table, rows.into_iter())?)
 }
 
-/// Hourly sums of the inputs of level 1: those of higher levels have been counted when they left level 1.
-async fn coarser_rollup(lake: &Lake, tenant: &TenantId, inputs: &[Arc<Segment>]) -> Result<Vec<NewSegment>> {
-    let mut sums = RollupSums::default();
-    for segment in inputs.iter().filter(|segment| segment.level == 1) {
-        let mut stream = lake.reader().stream(segment, ReadOptions::default()).await?;
-        while let Some(batch) = stream.next().await {
-            sums.add_rollup(&batch?, window_of(Table::Rollup1h))?;
-        }
+/// Writes the hourly sums of a partition of 15 s rollups, which lies in one day.
+fn write_hours(lake: &Lake, tenant: &TenantId, partition: i64, hours: RollupSums) -> Result<Option<Piece>> {
+    let batch = hours.finish()?;
+    if batch.num_rows() == 0 {
+        return Ok(None);
     }
-    let batch = sums.finish(Table::Rollup1h)?;
-    let Some(first) = inputs.first().filter(|_| batch.num_rows() > 0) else { return Ok(Vec::new()) };
-    // An hour lies in one day, so the output has one partition.
-    let partition = Table::Rollup1h.partition_of(first.partition.unwrap_or_default());
+    let partition = Table::Rollup1h.partition_of(partition);
     let path = lake.new_object_path(tenant, Table::Rollup1h.name(), Some(partition), "parquet");
     let store = lake.store();
     let mut writer =
         ParquetSegmentWriter::create(store.as_ref(), path, Table::Rollup1h, &batch.schema(), 1, partition)?;
     writer.write(&batch)?;
-    Ok(vec![writer.finish(store.as_ref())?])
+    Ok(Some(writer.finish(store.as_ref())?))
 }
 
 /// The attribute columns for a merged file: those that deserve it by what all inputs hold.

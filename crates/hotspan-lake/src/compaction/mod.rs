@@ -34,7 +34,7 @@ pub use plan::{CompactionOptions, Job};
 use crate::Lake;
 use crate::catalog::{Snapshot, now_nanos};
 use crate::error::Result;
-use crate::segment::{NewSegment, ReadOptions, Segment};
+use crate::segment::{Piece, ReadOptions, Segment};
 use crate::table::Table;
 
 /// Counters of compaction.
@@ -113,17 +113,14 @@ impl Compactor {
     /// Does one job: writes its outputs, then swaps them for its inputs in one commit.
     pub async fn run_job(&self, job: &Job) -> Result<Arc<Snapshot>> {
         let started = Instant::now();
-        let mut outputs = match job.level {
+        let outputs = match job.level {
             1 => self.first_level(&job.tenant, &job.inputs).await?,
             level => self.merge(&job.tenant, &job.inputs, level).await?,
         };
         let data_version = job.inputs.iter().map(|segment| segment.data_version).max();
-        for output in &mut outputs {
-            output.data_version = data_version;
-        }
         let removed: Vec<i64> = job.inputs.iter().map(|segment| segment.id).collect();
-        let output_bytes: u64 = outputs.iter().map(|new| new.range.end - new.range.start).sum();
-        let snapshot = self.lake.catalog().commit(&job.tenant, outputs, &removed).await?;
+        let output_bytes: u64 = outputs.iter().map(Piece::bytes).sum();
+        let snapshot = self.lake.catalog().replace(&job.tenant, outputs, &removed, data_version).await?;
         let input_bytes: u64 = job.inputs.iter().map(|segment| segment.bytes()).sum();
         self.counters.jobs.fetch_add(1, Ordering::Relaxed);
         self.counters.input_segments.fetch_add(removed.len() as u64, Ordering::Relaxed);
@@ -134,7 +131,7 @@ impl Compactor {
         Ok(snapshot)
     }
 
-    async fn first_level(&self, tenant: &TenantId, inputs: &[Arc<Segment>]) -> Result<Vec<NewSegment>> {
+    async fn first_level(&self, tenant: &TenantId, inputs: &[Arc<Segment>]) -> Result<Vec<Piece>> {
         let mut batches: HashMap<Table, Vec<RecordBatch>> = HashMap::new();
         for segment in inputs {
             let rows = self.lake.reader().read_all(segment, ReadOptions::default()).await?;
@@ -154,7 +151,7 @@ impl Compactor {
     }
 
     /// Merging mixes reading and encoding; it runs on a thread of its own so that neither holds up requests.
-    async fn merge(&self, tenant: &TenantId, inputs: &[Arc<Segment>], level: u8) -> Result<Vec<NewSegment>> {
+    async fn merge(&self, tenant: &TenantId, inputs: &[Arc<Segment>], level: u8) -> Result<Vec<Piece>> {
         let (lake, tenant, inputs) = (Arc::clone(&self.lake), tenant.clone(), inputs.to_vec());
         let runtime = tokio::runtime::Handle::current();
         crate::ingest::off_thread(move || runtime.block_on(merge::merge_segments(&lake, &tenant, &inputs, level))).await

@@ -17,7 +17,7 @@ use super::{IngestCounters, IngestOptions, Receipt, Submission, off_thread};
 use crate::error::Result;
 use crate::id_hasher::IdHashing;
 use crate::rows::{Rows, retry_key};
-use crate::segment::{NewSegment, ReadOptions, l0};
+use crate::segment::{Piece, ReadOptions, l0};
 use crate::table::Table;
 use crate::{Lake, arrays};
 
@@ -130,16 +130,13 @@ impl Committer {
 
     async fn commit_and_answer(&mut self, tenant: &TenantId, submissions: Vec<Submission>) {
         let started = Instant::now();
-        let mut joined = Rows::default();
         let mut waiting = Vec::with_capacity(submissions.len());
+        let mut parts = Vec::with_capacity(submissions.len());
         for submission in submissions {
-            if waiting.is_empty() {
-                joined = submission.rows;
-            } else {
-                joined.append(&submission.rows);
-            }
+            parts.push(submission.rows);
             waiting.push((submission.answer, submission.reservation));
         }
+        let joined = Rows::join(parts);
         let result = self.commit(tenant, joined).await.map_err(Arc::new);
         let counters = self.lake.ingest_counters();
         IngestCounters::add(&counters.commit_nanos, started.elapsed().as_nanos() as u64);
@@ -198,9 +195,8 @@ impl Committer {
         let size = object.len() as u64;
         self.lake.store().put(&path, object).await?;
         let memory: usize = batches.iter().map(|(_, batch)| batch.get_array_memory_size()).sum();
-        let resident_now = self.lake.resident_bytes();
-        let keep_resident = resident_now + memory <= self.options.resident_bytes;
-        let segments = tables.iter().zip(&batches).map(|(encoded, (_, batch))| NewSegment {
+        let keep_resident = self.lake.resident_bytes() + memory <= self.options.resident_bytes;
+        let segments = tables.iter().zip(&batches).map(|(encoded, (_, batch))| Piece {
             table: encoded.table,
             level: 0,
             partition: None,
@@ -211,13 +207,14 @@ impl Committer {
             min_time: encoded.min_time,
             max_time: encoded.max_time,
             index: None,
-            data_version: None,
             resident: keep_resident.then(|| batch.clone()),
+            resident_bytes: if keep_resident { batch.get_array_memory_size() } else { 0 },
         });
-        let snapshot = self.lake.catalog().commit(tenant, segments.collect(), &[]).await?;
+        let snapshot = self.lake.catalog().commit(tenant, segments.collect()).await?;
         receipt.version = snapshot.version();
 
         self.seen.extend(retries.fresh);
+        counters.remembered_ids.store(self.seen.len() as u64, Ordering::Relaxed);
         self.known.learn(tenant, &nodes, &series);
         IngestCounters::add(&counters.segments, 1);
         IngestCounters::add(&counters.bytes, size);
@@ -230,7 +227,6 @@ impl Committer {
                 _ => {}
             }
         }
-        counters.resident_bytes.store(self.lake.resident_bytes() as u64, Ordering::Relaxed);
         self.lake.wake_compaction();
         Ok(receipt)
     }

@@ -45,8 +45,12 @@ impl Known {
         }
         let symbols = tenants.entry(tenant.clone()).or_default();
         for (map, new) in [(&mut symbols.nodes, nodes), (&mut symbols.series, series)] {
-            for (time, id, check) in new {
-                map.entry(*time).or_default().learn(*id, *check);
+            // Nearly all are of one day or hour.
+            for of_one_time in new.chunk_by(|a, b| a.0 == b.0) {
+                let ids = map.entry(of_one_time[0].0).or_default();
+                for (_, id, check) in of_one_time {
+                    ids.learn(*id, *check);
+                }
             }
         }
     }

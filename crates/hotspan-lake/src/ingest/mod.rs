@@ -81,10 +81,10 @@ pub struct IngestCounters {
     pub failed_batches: AtomicU64,
     /// Requests that were told to come back, since there was no room for them.
     pub refused_requests: AtomicU64,
+    /// Ids of spans and profiles that are remembered just now, to recognise retries.
+    pub remembered_ids: AtomicU64,
     /// Nanoseconds spent between the close of a batch and its commit.
     pub commit_nanos: AtomicU64,
-    /// Rows in young segments that are kept in memory, in bytes.
-    pub resident_bytes: AtomicU64,
 }
 
 impl IngestCounters {
@@ -179,6 +179,11 @@ impl Ingest {
     /// Share of the queue's memory that is taken.
     pub fn queue_share(&self) -> f64 {
         1.0 - self.room.available_permits() as f64 / self.room_total as f64
+    }
+
+    /// How many requests wait to be taken into a batch.
+    pub fn waiting(&self) -> usize {
+        self.submissions.max_capacity() - self.submissions.capacity()
     }
 
     /// Stores rows; resolves once they are durable and visible (R1).

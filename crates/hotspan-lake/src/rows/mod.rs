@@ -27,10 +27,20 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// Joins the rows of another request to these.
-    pub fn append(&mut self, other: &Self) {
-        self.spans.append(&other.spans);
-        self.profiles.append(&other.profiles);
+    /// The rows of several requests in one.
+    pub fn join(parts: Vec<Self>) -> Self {
+        let spans: usize = parts.iter().map(|part| part.spans.len()).sum();
+        let samples: usize = parts.iter().map(|part| part.profiles.sample_count()).sum();
+        let mut parts = parts.into_iter();
+        let mut joined = parts.next().unwrap_or_default();
+        // Room for all at once: columns that grow part by part would be copied again and again.
+        joined.spans.reserve(spans - joined.spans.len());
+        joined.profiles.reserve(samples - joined.profiles.sample_count());
+        for part in parts {
+            joined.spans.append(&part.spans);
+            joined.profiles.append(&part.profiles);
+        }
+        joined
     }
 
     /// About how much memory the rows take.

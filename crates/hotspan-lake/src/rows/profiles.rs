@@ -188,6 +188,11 @@ impl ProfileRows {
             + self.profiles.original_payload.iter().map(Vec::len).sum::<usize>()
     }
 
+    /// Makes room for this many further samples.
+    pub(crate) fn reserve(&mut self, samples: usize) {
+        self.samples.reserve(samples);
+    }
+
     /// Joins the profiles of another request to these.
     pub(crate) fn append(&mut self, other: &Self) {
         let base = self.samples.time.len();

@@ -75,28 +75,35 @@ const UNKNOWN_SERVICE: &str = "unknown_service";
 impl SpanRows {
     /// Makes room for as many spans as a message of this length may hold. A guess: columns still grow as they need.
     pub fn with_room_for(message_bytes: usize) -> Self {
-        let rows = message_bytes / TYPICAL_SPAN_BYTES;
         let mut spans = Self::default();
-        spans.trace_id.reserve(rows);
-        spans.span_id.reserve(rows);
-        spans.parent_span_id.reserve(rows);
-        spans.start_time.reserve(rows);
-        spans.duration.reserve(rows);
-        spans.service.reserve(rows);
-        spans.name.reserve(rows, 24 * rows);
-        spans.kind.reserve(rows);
-        spans.status.reserve(rows);
-        spans.status_message.reserve(rows, 0);
-        spans.trace_state.reserve(rows, 0);
-        spans.flags.reserve(rows);
-        spans.resource.reserve(rows);
-        spans.scope.reserve(rows);
-        spans.attributes.reserve(rows, 6, 96);
-        spans.attributes_json.reserve(rows, 2, 32);
-        spans.dropped_attributes_count.reserve(rows);
-        spans.dropped_events_count.reserve(rows);
-        spans.dropped_links_count.reserve(rows);
+        spans.reserve(message_bytes / TYPICAL_SPAN_BYTES);
         spans
+    }
+
+    /// Makes room for about this many further spans.
+    pub(crate) fn reserve(&mut self, rows: usize) {
+        if rows == 0 {
+            return;
+        }
+        self.trace_id.reserve(rows);
+        self.span_id.reserve(rows);
+        self.parent_span_id.reserve(rows);
+        self.start_time.reserve(rows);
+        self.duration.reserve(rows);
+        self.service.reserve(rows);
+        self.name.reserve(rows, 24 * rows);
+        self.kind.reserve(rows);
+        self.status.reserve(rows);
+        self.status_message.reserve(rows, 0);
+        self.trace_state.reserve(rows, 0);
+        self.flags.reserve(rows);
+        self.resource.reserve(rows);
+        self.scope.reserve(rows);
+        self.attributes.reserve(rows, 6, 96);
+        self.attributes_json.reserve(rows, 2, 32);
+        self.dropped_attributes_count.reserve(rows);
+        self.dropped_events_count.reserve(rows);
+        self.dropped_links_count.reserve(rows);
     }
 
     /// Sets the resource that the next spans belong to.

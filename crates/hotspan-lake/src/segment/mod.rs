@@ -13,7 +13,7 @@ pub(crate) mod parquet_file;
 mod reader;
 mod trace_rows;
 
-use std::ops::Range;
+use std::ops::{Deref, Range};
 
 use arrow::array::RecordBatch;
 use hotspan_model::TenantId;
@@ -25,16 +25,12 @@ pub use reader::{COLUMN_CACHE_BYTES, ReadOptions, RowRanges, SegmentReader};
 
 use crate::table::{DAY, HOUR, Table, WINDOW_15S};
 
-/// A piece of a table, as the catalog knows it.
+/// A piece of a table as it was written: where it lies, and what is in it.
 #[derive(Debug, Clone)]
-pub struct Segment {
-    /// Its row in the catalog.
-    pub id: i64,
-    /// Who owns it.
-    pub tenant: TenantId,
+pub struct Piece {
     /// The table it is a piece of.
     pub table: Table,
-    /// How often it has been compacted.
+    /// How often its rows have been compacted.
     pub level: u8,
     /// Start of the partition that all its rows lie in; level 0 is not partitioned.
     pub partition: Option<i64>,
@@ -52,6 +48,19 @@ pub struct Segment {
     pub max_time: i64,
     /// The object that holds its id index, and its size.
     pub index: Option<(String, u64)>,
+    /// Its rows, while it is young: what was just written need not be read back.
+    pub resident: Option<RecordBatch>,
+    /// Memory that those take.
+    pub resident_bytes: usize,
+}
+
+/// A piece of a table that is in the catalog.
+#[derive(Debug, Clone)]
+pub struct Segment {
+    /// Its row in the catalog.
+    pub id: i64,
+    /// Who owns it.
+    pub tenant: TenantId,
     /// The catalog version that brought it.
     pub version: i64,
     /// When that was, in nanoseconds since 1970.
@@ -59,40 +68,19 @@ pub struct Segment {
     /// The latest version that brought rows of it: compaction changes `version`, not this. Who has read a table
     /// up to a version need not read a segment whose rows are all older.
     pub data_version: i64,
-    /// Its rows, while it is young: what was just written need not be read back.
-    pub resident: Option<RecordBatch>,
+    /// What it is a commit of.
+    pub piece: Piece,
 }
 
-/// A segment that is written but not in the catalog yet.
-#[derive(Debug, Clone)]
-pub struct NewSegment {
-    /// The table it is a piece of.
-    pub table: Table,
-    /// How often its rows have been compacted.
-    pub level: u8,
-    /// Start of the partition that all its rows lie in.
-    pub partition: Option<i64>,
-    /// The object it is in.
-    pub path: String,
-    /// Where in the object.
-    pub range: Range<u64>,
-    /// Hash of those bytes.
-    pub checksum: u64,
-    /// How many rows it has.
-    pub rows: u64,
-    /// The earliest time in it.
-    pub min_time: i64,
-    /// The latest time in it.
-    pub max_time: i64,
-    /// The object that holds its id index, and its size.
-    pub index: Option<(String, u64)>,
-    /// The latest version that brought rows of it; none if this commit does.
-    pub data_version: Option<i64>,
-    /// Its rows, to be kept in memory while it is young.
-    pub resident: Option<RecordBatch>,
+impl Deref for Segment {
+    type Target = Piece;
+
+    fn deref(&self) -> &Piece {
+        &self.piece
+    }
 }
 
-impl Segment {
+impl Piece {
     /// Size of the rows in bytes, as stored.
     pub fn bytes(&self) -> u64 {
         self.range.end - self.range.start

@@ -13,7 +13,7 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::schema::types::ColumnPath;
 use xxhash_rust::xxh3::Xxh3;
 
-use super::NewSegment;
+use super::Piece;
 use super::id_index::{IdIndexBuilder, IdKind};
 use super::l0::time_range;
 use crate::compaction::attributes::ATTRIBUTE_PREFIX;
@@ -100,7 +100,7 @@ impl ParquetSegmentWriter {
     }
 
     /// Makes the file and its index durable.
-    pub(crate) fn finish(self, store: &dyn BlobStore) -> Result<NewSegment> {
+    pub(crate) fn finish(self, store: &dyn BlobStore) -> Result<Piece> {
         self.writer.close()?;
         let (size, checksum) = self.object.finish()?;
         let index = match self.index {
@@ -119,7 +119,7 @@ impl ParquetSegmentWriter {
             }
             None => None,
         };
-        Ok(NewSegment {
+        Ok(Piece {
             table: self.table,
             level: self.level,
             partition: Some(self.partition),
@@ -130,8 +130,8 @@ impl ParquetSegmentWriter {
             min_time: self.min_time,
             max_time: self.max_time,
             index,
-            data_version: None,
             resident: None,
+            resident_bytes: 0,
         })
     }
 }

@@ -146,7 +146,7 @@ impl EdgeCounts {
         });
         entry.client = client.or_else(|| entry.client.take());
         entry.servers.extend(server);
-        let Some(client) = entry.client.clone() else { return };
+        let Some(client) = entry.client.as_ref().filter(|_| !entry.servers.is_empty()).cloned() else { return };
         let servers = std::mem::take(&mut entry.servers);
         entry.was_paired |= !servers.is_empty();
         for server in servers {
