@@ -34,6 +34,8 @@ pub struct App {
     pub(crate) long_recordings: Semaphore,
     /// Turns at decoding requests.
     pub(crate) decoding: Semaphore,
+    /// How many turns there are.
+    pub(crate) decoding_at_once: usize,
     /// There if the server traces itself.
     pub(crate) request_gate: OnceLock<RequestGate>,
     listeners: OnceLock<Vec<BoundListener>>,
@@ -74,6 +76,7 @@ pub(crate) enum NotServing {
 impl App {
     /// A server whose store is not open yet.
     pub fn new(settings: Settings) -> Self {
+        let cores = std::thread::available_parallelism().map_or(2, usize::from);
         Self {
             settings,
             metrics: Metrics::default(),
@@ -81,7 +84,8 @@ impl App {
             started: Instant::now(),
             scrape: ScrapeStatus::default(),
             long_recordings: Semaphore::new(1),
-            decoding: Semaphore::new(std::thread::available_parallelism().map_or(2, usize::from)),
+            decoding: Semaphore::new(cores),
+            decoding_at_once: cores,
             request_gate: OnceLock::new(),
             listeners: OnceLock::new(),
             core: OnceLock::new(),

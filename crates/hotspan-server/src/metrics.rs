@@ -101,17 +101,29 @@ pub(crate) fn render(app: &App) -> String {
         }
         let commit_seconds = ingest.commit_nanos.load(Relaxed) as f64 / 1e9;
         let compaction_seconds = compaction.nanos.load(Relaxed) as f64 / 1e9;
+        let snapshot = lake.catalog().snapshot();
+        let young = || snapshot.all_segments().filter(|segment| segment.level <= 1);
+        let decoding = app.decoding_at_once - app.decoding.available_permits();
         let gauges = [
             ("queries_running", "Questions being answered", app.queries.running() as f64),
             ("ingest_commit_seconds", "Time spent committing", commit_seconds),
             ("compaction_seconds", "Time spent compacting", compaction_seconds),
             ("ingest_queue_share", "Share of the ingest queue's memory in use", core.ingest.queue_share()),
+            ("ingest_decoding_requests", "Requests being decompressed and decoded", decoding as f64),
+            ("ingest_waiting_requests", "Requests that wait for the next commit", core.ingest.waiting() as f64),
+            ("ingest_remembered_ids", "Ids kept to recognise retries", ingest.remembered_ids.load(Relaxed) as f64),
+            ("compaction_backlog_segments", "Segments of level 0 and 1", young().count() as f64),
+            (
+                "compaction_backlog_bytes",
+                "Bytes of segments of level 0 and 1",
+                young().map(|segment| segment.bytes()).sum::<u64>() as f64,
+            ),
             ("ingest_known_symbols", "Nodes and series known to be durable", core.ingest.known().count() as f64),
             ("symbol_cache_bytes", "Symbols kept between questions", core.engine.symbol_bytes() as f64),
             ("lake_resident_bytes", "Memory of young segments", lake.resident_bytes() as f64),
             ("lake_footer_cache_bytes", "Memory of cached footers", lake.reader().cached_bytes() as f64),
             ("lake_column_cache_bytes", "Memory of decoded columns", lake.reader().cached_column_bytes() as f64),
-            ("lake_segments", "Live segments", lake.catalog().snapshot().all_segments().count() as f64),
+            ("lake_segments", "Live segments", snapshot.all_segments().count() as f64),
         ];
         for (name, help, value) in gauges {
             let _ =

@@ -74,7 +74,10 @@ pub(crate) enum CallError {
         /// How many are.
         limit: usize,
     },
-    /// The body ended early, or its frame is broken.
+    /// The sender went away before its message was whole.
+    #[error("{0}")]
+    Interrupted(String),
+    /// The message or its frame is broken.
     #[error("{0}")]
     Broken(String),
 }
@@ -156,7 +159,7 @@ impl Call {
             Err(error) if error.is::<LengthLimitError>() => {
                 return Err(fail(CallError::TooLarge { limit: max_bytes }));
             }
-            Err(error) => return Err(fail(CallError::Broken(format!("the body could not be read: {error}")))),
+            Err(error) => return Err(fail(CallError::Interrupted(format!("the body could not be read: {error}")))),
         };
         let encoding_name = match protocol {
             Protocol::Unary => header(header::CONTENT_ENCODING),

@@ -110,6 +110,7 @@ impl From<CallError> for Refusal {
         match error {
             CallError::TooLarge { limit } => Self::TooLarge { limit },
             CallError::ContentType(_) | CallError::Encoding(_) => Self::Unsupported(error.to_string()),
+            CallError::Interrupted(message) => Self::Interrupted(message),
             CallError::Broken(message) => Self::Invalid(message),
         }
     }
