@@ -371,7 +371,7 @@ async fn rows_as_text(lake: &Lake, segments: &[Arc<Segment>]) -> Vec<String> {
 #[test]
 fn merging_is_associative() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    let mut runner = TestRunner::new(ProptestConfig { cases: 8, ..ProptestConfig::default() });
+    let mut runner = TestRunner::new(ProptestConfig { cases: 4, ..ProptestConfig::default() });
     let flushes = prop::collection::vec(flush(), 3..6);
     let result = runner.run(&flushes, |flushes| {
         runtime.block_on(async {
