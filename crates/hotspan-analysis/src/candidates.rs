@@ -78,7 +78,8 @@ impl Findings<'_> {
             .filter(|id| tree.node(*id).parent == operation && matches!(tree.node(*id).key, NodeKey::Function(_)))
             .map(usual)
             .sum();
-        tree.node(operation).parent == Tree::ROOT && usual(function) >= NEARLY_ALL * rest
+        // Where the others were not sampled at all, nothing is known to be usual.
+        tree.node(operation).parent == Tree::ROOT && rest > 0.0 && usual(function) >= NEARLY_ALL * rest
     }
 
     /// What lies around a candidate that is not sure enough: its operation as a whole, which spans measure without the
