@@ -80,7 +80,7 @@ fn spans() -> impl Strategy<Value = Vec<TestSpan>> {
 
 impl TestSpan {
     fn parent(&self) -> Option<SpanId> {
-        (self.span > 4).then(|| SpanId([self.span / 2; 8]))
+        (self.span > 4).then_some(SpanId([self.span / 2; 8]))
     }
 
     fn name(&self) -> &'static str {

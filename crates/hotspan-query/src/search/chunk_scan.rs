@@ -135,7 +135,7 @@ impl SpanScan {
             Wanted::Necessary(_) if range.holds_all_of(chunk.segment()) => {}
             // Where every span will do, those in time speak for themselves.
             Wanted::Necessary(SpanCondition::True) => {
-                hits.retain_mut(|(_, row)| neighbours(ids, *row).any(|row| range.holds(starts[row])))
+                hits.retain_mut(|(_, row)| neighbours(ids, *row).any(|row| range.holds(starts[row])));
             }
             Wanted::Necessary(_) => hits.iter_mut().for_each(|(hit, row)| {
                 hit.is_in_time = neighbours(ids, *row).any(|row| range.holds(starts[row]));

@@ -240,11 +240,11 @@ fn attribute_mask(batch: &RecordBatch, name: &str, test: &SpanTest) -> BooleanBu
     // What the maps say of rows whose column is empty; later entries win, as they do when spans are read.
     let mut said: Vec<(usize, bool)> = Vec::new();
     let is_in_column = |row: usize| column.is_some_and(|column| column.is_valid(row));
-    let mut look = |map: &str, mut accepts_text: &mut dyn FnMut(&str) -> Option<bool>| {
+    let mut look = |map: &str, accepts_text: &mut dyn FnMut(&str) -> Option<bool>| {
         if let Ok(map) = arrays::maps(batch, map) {
             entries_of(map, name, |row, text| {
                 if !is_in_column(row)
-                    && let Some(fits) = (&mut accepts_text)(text)
+                    && let Some(fits) = accepts_text(text)
                 {
                     said.push((row, fits));
                 }
