@@ -102,48 +102,79 @@ impl Findings<'_> {
     }
 
     /// An operation that was blamed as a whole, or for what is not seen of it, named by the function that most of it is.
-    /// Only where waits are seen: elsewhere what is not seen may be one.
+    /// Where waits are not seen, what is not seen may be one: there it must be most of the difference as well.
     pub(crate) fn named_by_code(&self, candidate: Candidate) -> Candidate {
         let tree = &self.ledger.tree;
         let operation = candidate.operation;
         let NodeKey::Operation(id) = tree.node(operation).key else { return candidate };
         let sees_waiting = self.sources.sees_waiting(self.vocabulary.operation_of(id).service);
-        if candidate.function.is_some() || !sees_waiting || self.calls.ends_walk(operation) {
+        if candidate.function.is_some() || self.calls.ends_walk(operation) {
             return candidate;
         }
-        let slow = |node: &NodeId| self.matrix.moments[0][*node as usize].mean;
-        let children = |above: NodeId| {
-            let below = (above + 1..tree.nodes().len() as NodeId).filter(move |id| tree.node(*id).parent == above);
-            below.filter(|id| matches!(tree.node(*id).key, NodeKey::Function(_)))
+        let stands_for_it = |function: &Candidate| {
+            self.is_most_of_its_operation(function) && (sees_waiting || self.is_most_of_the_difference(function))
         };
-        let (mut here, mut function) = (operation, None);
-        while let Some(next) = children(here).max_by(|a, b| slow(a).total_cmp(&slow(b))) {
-            let widest = Candidate { nodes: vec![next], function: Some(next), via: Vec::new(), operation };
-            if !self.is_most_of_its_operation(&widest) {
-                break;
-            }
-            here = next;
-            function = if tree.node(next).is_own { Some(next) } else { function };
-        }
-        match function {
+        let depth = |function: &Candidate| function.nodes.iter().map(|node| tree.upward(*node).count()).max();
+        let deepest = self.own_functions(operation).into_iter().filter(stands_for_it).max_by_key(depth);
+        match deepest.and_then(|deepest| deepest.function) {
             Some(function) => Candidate { nodes: vec![operation], function: Some(function), ..candidate },
             None => candidate,
         }
+    }
+
+    /// The functions of own code in an operation, each wherever it was called from: where stacks are cut, or it is called in
+    /// two ways, it has more than one place.
+    fn own_functions(&self, operation: NodeId) -> Vec<Candidate> {
+        let tree = &self.ledger.tree;
+        let mut places: Vec<Vec<NodeId>> = Vec::new();
+        let mut index: HashMap<NodeKey, usize> = HashMap::new();
+        for id in operation + 1..tree.nodes().len() as NodeId {
+            let node = tree.node(id);
+            let is_topmost = || {
+                let mut above = tree.upward(node.parent).take_while(|above| *above != operation);
+                !above.any(|above| tree.node(above).key == node.key)
+            };
+            if node.operation == operation && node.is_own && matches!(node.key, NodeKey::Function(_)) && is_topmost() {
+                let at = *index.entry(node.key).or_insert_with(|| {
+                    places.push(Vec::new());
+                    places.len() - 1
+                });
+                places[at].push(id);
+            }
+        }
+        let functions = places.into_iter().map(|nodes| {
+            let function = nodes.first().copied();
+            Candidate { nodes, function, via: Vec::new(), operation }
+        });
+        functions.collect()
     }
 
     /// Whether what is seen of an operation is mostly this.
     fn is_most_of_its_operation(&self, candidate: &Candidate) -> bool {
         let tree = &self.ledger.tree;
         let slow = |node: NodeId| self.matrix.moments[0][node as usize].mean;
-        let own: f64 = (candidate.operation..tree.nodes().len() as NodeId)
-            .filter(|id| tree.node(*id).parent == candidate.operation)
-            .filter(|id| !matches!(tree.node(*id).key, NodeKey::Operation(_)))
-            .map(slow)
-            .sum();
+        let own: f64 = self.own_nodes(candidate.operation).map(slow).sum();
         let of_this: f64 = candidate.nodes.iter().map(|node| slow(*node)).sum();
         let periods: f64 = candidate.nodes.iter().map(|node| self.matrix.samples[0][*node as usize].1).sum();
         let is_below = tree.node(candidate.operation).parent != Tree::ROOT;
         is_below && candidate.function.is_some() && periods >= FEWEST_OF_ONE && of_this >= MOST_OF_OPERATION * own
+    }
+
+    /// Whether what an operation takes longer is mostly this.
+    fn is_most_of_the_difference(&self, candidate: &Candidate) -> bool {
+        let delta = |node: NodeId| self.matrix.difference(node).delta;
+        let own: f64 = self.own_nodes(candidate.operation).map(delta).sum();
+        let of_this: f64 = candidate.nodes.iter().map(|node| delta(*node)).sum();
+        of_this > 0.0 && of_this >= MOST_OF_OPERATION * own
+    }
+
+    /// What an operation does itself: its functions and waits, and what is not seen of it.
+    fn own_nodes(&self, operation: NodeId) -> impl Iterator<Item = NodeId> {
+        let tree = &self.ledger.tree;
+        (operation..tree.nodes().len() as NodeId).filter(move |id| {
+            let node = tree.node(*id);
+            node.parent == operation && !matches!(node.key, NodeKey::Operation(_))
+        })
     }
 
     /// Whether this is a call whose other side is seen: it waits for that, and has nothing to tell itself.

@@ -82,7 +82,7 @@ impl Findings<'_> {
             let both = candidates.iter().zip(&measured.causes);
             let next = both.filter_map(|(candidate, measured)| match measured.is_sure {
                 true => Some(candidate.clone()),
-                false => self.around(candidate),
+                false => self.around(candidate).map(|wider| self.named_by_code(wider)),
             });
             candidates = merged(tree, next.collect());
         }

@@ -49,6 +49,17 @@ pub enum LakeError {
         /// The newest format this version knows.
         known: i64,
     },
+    /// The store was written by a version whose files this one does not read.
+    #[error(
+        "the store has format {found}, this version reads {oldest} and newer; name another folder with --store, or move \
+         this one away"
+    )]
+    OlderFormat {
+        /// The format found.
+        found: i64,
+        /// The oldest format this version reads.
+        oldest: i64,
+    },
     /// The lake is shutting down.
     #[error("the store is shutting down; retry")]
     ShuttingDown,

@@ -39,7 +39,6 @@ pub(crate) struct Client {
 /// A good answer.
 #[derive(Debug, Clone)]
 pub(crate) struct Answer {
-    pub(crate) content_type: String,
     pub(crate) body: Vec<u8>,
 }
 
@@ -162,12 +161,10 @@ impl Client {
             ),
         };
         let status = response.status();
-        let content_type = response.headers().get("content-type").and_then(|value| value.to_str().ok());
-        let content_type = content_type.unwrap_or_default().to_owned();
         let body = response.body_mut().with_config().limit(MAX_ANSWER).read_to_vec();
         let body = body.with_context(|| format!("reading the answer of {}{path}", self.base))?;
         if status.is_success() {
-            return Ok(Answer { content_type, body });
+            return Ok(Answer { body });
         }
         bail!("{}", refusal(status, &body, &self.base, path))
     }

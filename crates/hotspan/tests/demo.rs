@@ -16,6 +16,8 @@ use support::now_nanos;
 
 /// Long, since test machines are busy; what is waited for takes seconds.
 const PATIENCE: Duration = Duration::from_secs(120);
+/// Of these, a quarter ask for the tax of a cart of usual size.
+const ENOUGH_REQUESTS: u64 = 160;
 
 /// The ids of large carts' checkouts that ended within the last `newer_than`, newest first.
 fn large_checkouts(store: &Path, newer_than: Duration) -> Vec<String> {
@@ -91,7 +93,7 @@ fn wait_for<T>(what: &str, mut attempt: impl FnMut() -> Option<T>) -> T {
 #[test]
 fn the_demo_leads_to_its_problem_and_shows_the_fix() {
     let store = tempfile::tempdir().unwrap();
-    let mut demo = Demo::start(store.path(), "tax,lock", 8);
+    let mut demo = Demo::start(store.path(), "tax,lock", 16);
     let started = now_nanos();
 
     let (services, before) = wait_for("a slow checkout with its flame graph", || {
@@ -104,6 +106,10 @@ fn the_demo_leads_to_its_problem_and_shows_the_fix() {
     let expected = ["checkout", "discount", "inventory", "order", "tax"];
     assert!(services.iter().map(String::as_str).eq(expected), "{services:?}");
 
+    // Before and after can be told apart only with enough requests on both sides, however fast the first was found.
+    wait_for("requests before the fix", || {
+        (shop_status(store.path())?["requests"].as_u64() >= Some(ENOUGH_REQUESTS)).then_some(())
+    });
     let fixed = now_nanos();
     let fix = demo_command(store.path()).args(["--fix", "tax"]).output().unwrap();
     let said = String::from_utf8_lossy(&fix.stdout).into_owned();

@@ -123,7 +123,7 @@ fn taxed(shop: &mut Workshop<'_>, number: u64) {
     let time = shop.about(20.0);
     shop.work(&["main.handle|handle.go|3", "main.check|check.go|7"], time);
     shop.enter("checkout", "calculateTax", Internal);
-    let time = shop.about(if number % 8 == 0 { 900.0 } else { 30.0 });
+    let time = shop.about(if number.is_multiple_of(8) { 900.0 } else { 30.0 });
     shop.work(&["main.handle|handle.go|3", "main.calculateTax|tax.go|90", "main.lookupTaxRate|tax.go|112"], time);
     shop.leave();
 }
@@ -193,7 +193,7 @@ fn what_cannot_be_known_is_said() {
     let mut vocabulary = Vocabulary::default();
     let requests = make(&mut vocabulary, 80, 23, |shop, number| {
         shop.enter("checkout", "POST /api/checkout", ServerSide);
-        let time = shop.about(if number % 8 == 0 { 900.0 } else { 30.0 });
+        let time = shop.about(if number.is_multiple_of(8) { 900.0 } else { 30.0 });
         shop.work(&["libcrypto.so!0x11f0||0", "libcrypto.so!0x12c8||0"], time);
     });
     send(&server, &vocabulary, "stripped-", true, &requests);

@@ -5,7 +5,9 @@ use sqlx::{Row, SqlitePool};
 use crate::error::{LakeError, Result};
 
 /// Each entry takes the catalog from one format to the next; entries are never changed once released.
-const MIGRATIONS: &[&str] = &[SEGMENTS, super::ducklake::TABLES];
+const MIGRATIONS: &[&str] = &[SEGMENTS, super::ducklake::TABLES, SYMBOLS_BY_SERVICE];
+/// Stores of formats before this one were never released, and are not read.
+const OLDEST: i64 = 3;
 
 const SEGMENTS: &str = "
     CREATE TABLE version (
@@ -37,12 +39,18 @@ const SEGMENTS: &str = "
     CREATE INDEX segment_live ON segment (id) WHERE removed_version IS NULL;
 ";
 
+/// Since then, files of nodes and frames hold their service; the catalog itself did not change.
+const SYMBOLS_BY_SERVICE: &str = "SELECT 1";
+
 /// Brings the catalog to the newest format.
 pub(super) async fn migrate(pool: &SqlitePool) -> Result<()> {
     let found: i64 = sqlx::query("PRAGMA user_version").fetch_one(pool).await?.get(0);
     let known = MIGRATIONS.len() as i64;
     if found > known {
         return Err(LakeError::NewerFormat { found, known });
+    }
+    if (1..OLDEST).contains(&found) {
+        return Err(LakeError::OlderFormat { found, oldest: OLDEST });
     }
     for (index, migration) in MIGRATIONS.iter().enumerate().skip(found as usize) {
         let mut transaction = pool.begin_with("BEGIN IMMEDIATE").await?;
@@ -52,4 +60,29 @@ pub(super) async fn migrate(pool: &SqlitePool) -> Result<()> {
         transaction.commit().await?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use sqlx::sqlite::SqlitePoolOptions;
+
+    use super::*;
+
+    /// Scenario: a new catalog, and ones whose format is from the past or the future.
+    /// Guarantee: the new one gets today's format, opening it again changes nothing, and the others are refused by name.
+    #[tokio::test]
+    async fn only_known_formats_are_opened() {
+        // Each connection would have a database of its own.
+        let pool = SqlitePoolOptions::new().max_connections(1).connect("sqlite::memory:").await.unwrap();
+        migrate(&pool).await.unwrap();
+        migrate(&pool).await.unwrap();
+        for (format, wanted) in
+            [(OLDEST - 1, "reads 3 and newer"), (MIGRATIONS.len() as i64 + 1, "use a newer hotspan")]
+        {
+            let set_format = format!("PRAGMA user_version = {format}");
+            sqlx::raw_sql(sqlx::AssertSqlSafe(set_format)).execute(&pool).await.unwrap();
+            let error = migrate(&pool).await.unwrap_err().to_string();
+            assert!(error.contains(wanted), "{error}");
+        }
+    }
 }

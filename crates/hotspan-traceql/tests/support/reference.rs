@@ -185,7 +185,7 @@ fn collect_spans(trace: &MemoryTrace, side: &ScalarExpr, input: &Spanset, spans:
 fn scalar(trace: &MemoryTrace, expr: &ScalarExpr, spans: &[u32]) -> Value {
     match expr {
         ScalarExpr::Literal { value, .. } => Value::from_literal(value),
-        ScalarExpr::Negate { of, .. } => calculate(&Value::Int(0), ArithmeticOp::Sub, &scalar(trace, of, spans)),
+        ScalarExpr::Negate { of, .. } => calculate(&Value::Int(-1), ArithmeticOp::Mul, &scalar(trace, of, spans)),
         ScalarExpr::Binary { op, lhs, rhs } => calculate(&scalar(trace, lhs, spans), *op, &scalar(trace, rhs, spans)),
         ScalarExpr::Pipeline { stages, value, .. } => {
             let input = Spanset { spans: spans.to_vec(), attributes: vec![] };
@@ -463,8 +463,6 @@ fn calculate(left: &Value, op: ArithmeticOp, right: &Value) -> Value {
         (Value::Duration(_), Value::Duration(_)) if matches!(op, Add | Sub) => Value::Duration(float as i64),
         (Value::Duration(_), Value::Int(_) | Value::Float(_)) if matches!(op, Mul | Div) => as_duration(float),
         (Value::Int(_) | Value::Float(_), Value::Duration(_)) if op == Mul => as_duration(float),
-        // Negation is written as `0 - x` or `-1 * x` here.
-        (Value::Int(0), Value::Duration(_)) if op == Sub => Value::Duration(float as i64),
         _ => Value::Float(float),
     }
 }
