@@ -17,7 +17,7 @@ use support::now_nanos;
 /// Long, since test machines are busy; what is waited for takes seconds.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// Of these, a quarter ask for the tax of a cart of usual size.
-const ENOUGH_REQUESTS: u64 = 160;
+const ENOUGH_REQUESTS: u64 = 400;
 
 /// The ids of large carts' checkouts that ended within the last `newer_than`, newest first.
 fn large_checkouts(store: &Path, newer_than: Duration) -> Vec<String> {

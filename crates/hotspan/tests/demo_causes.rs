@@ -219,7 +219,6 @@ fn planted_problems_are_found_in_the_running_shop() {
 /// Guarantee: prints the table of benches/README.md; the planted cause is first in 95 of 100 answers.
 #[test]
 #[ignore = "takes a quarter of an hour: cargo test -p hotspan --test demo_causes -- --ignored --nocapture"]
-#[expect(clippy::print_stdout, reason = "the table is what this is for")]
 fn each_problem_for_a_minute() {
     println!("| problem | slow checkouts | the service | one trace |\n|---|---|---|---|");
     let (mut first, mut among_three, mut asked) = (0, 0, 0);
