@@ -23,8 +23,9 @@ struct Planted {
     pattern: Option<&'static str>,
 }
 
-/// Seconds of real load are chance: where 95 of 100 answers are right, fewer than this are in one run of 200. How many are
-/// right is measured by `each_problem_for_a_minute`.
+/// Seconds of real load are chance: where 95 of 100 answers are right, fewer than this are in one run of 200. What misses most
+/// is one trace of `bundles`: under load the profiler samples less often, and two samples of a request name its operation, but
+/// no function. How many are right is measured by `each_problem_for_a_minute`.
 const FIRST_OF_15: usize = 12;
 
 /// Work. On a machine that others keep busy, most of its time may be waiting for a CPU.

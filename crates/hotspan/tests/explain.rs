@@ -21,12 +21,6 @@ use support::{Server, now_nanos};
 
 const SECOND: i64 = 1_000_000_000;
 
-fn post(server: &Server, path: &str, body: &Value) -> Value {
-    let answer = server.post(path, "application/json", body.to_string().as_bytes()).unwrap();
-    assert_eq!(answer.status, 200, "{path} {body}: {}", answer.text());
-    serde_json::from_slice(&answer.body).unwrap()
-}
-
 /// The checkout of the incident: `calculateTax` takes two seconds in one request of eight.
 fn checkout(shop: &mut Workshop<'_>, is_slow: bool) {
     let go = ["net/http.(*conn).serve|/usr/local/go/src/net/http/server.go|2092", "main.handleCheckout|checkout.go|41"];
@@ -120,7 +114,7 @@ fn an_incident_leads_from_the_alert_to_the_line() {
     // With times of its own: the last hour is another one at each question.
     let cohort = json!({ "target": target, "from": from, "to": from + 7200 });
     for body in [cohort.clone(), json!({ "target": trace_id })] {
-        let answer = post(&server, "/api/v1/explain", &body);
+        let answer = server.post_json("/api/v1/explain", &body);
         assert_eq!(answer["verdict"], "found", "{answer:#}");
         let cause = &answer["causes"][0];
         assert_eq!(cause["function"], "main.lookupTaxRate", "{answer:#}");
@@ -139,20 +133,20 @@ fn an_incident_leads_from_the_alert_to_the_line() {
         assert!((parts - answer["ledger"]["duration_ms"].as_f64().unwrap()).abs() < 1e-3);
         assert!(!answer["critical_path"].as_array().unwrap().is_empty());
         assert!(answer["coverage"]["explained"].as_f64().unwrap() > 0.5);
-        assert_eq!(answer, post(&server, "/api/v1/explain", &body), "the same question gets the same answer");
+        assert_eq!(answer, server.post_json("/api/v1/explain", &body), "the same question gets the same answer");
     }
-    let answer = post(&server, "/api/v1/explain", &cohort);
+    let answer = server.post_json("/api/v1/explain", &cohort);
     assert_eq!(answer["causes"][0]["where"][0]["attribute"], "customer.tier", "{answer:#}");
 
     // A search that holds most of the usual requests is compared with the others.
     let most =
         json!({ "target": "{ name = \"POST /api/checkout\" && duration > 65ms }", "from": from, "to": from + 7200 });
-    let answer = post(&server, "/api/v1/explain", &most);
+    let answer = server.post_json("/api/v1/explain", &most);
     assert!(answer["fast"]["spans"].as_u64().unwrap() >= 5, "{answer:#}");
 
     // The span alone: `calculateTax` of the slow request against those of others.
     let span = json!({ "target": format!("{trace_id}:{}", tax.span_id) });
-    assert_eq!(post(&server, "/api/v1/explain", &span)["causes"][0]["function"], "main.lookupTaxRate");
+    assert_eq!(server.post_json("/api/v1/explain", &span)["causes"][0]["function"], "main.lookupTaxRate");
 
     // On a terminal, and for a ticket.
     let command = |format: &str| {
@@ -180,7 +174,7 @@ fn ledger_and_merged_tree(server: &Server, slow: &Request) {
     let duration = slow.spans[0].end - slow.spans[0].start;
     let query = format!("{{ trace:id = \"{}\" && span:id = \"{}\" }}", slow.trace_id, slow.spans[0].span_id);
     for scope in ["span", "subtree"] {
-        let ledger = post(server, "/api/v1/cohort/ledger", &json!({ "query": query, "scope": scope }));
+        let ledger = server.post_json("/api/v1/cohort/ledger", &json!({ "query": query, "scope": scope }));
         let parts = ledger["parts"].as_array().unwrap();
         assert_eq!(parts.iter().map(|part| part["ns"].as_i64().unwrap()).sum::<i64>(), duration, "{ledger:#}");
         assert_eq!(ledger["duration_ns"], duration);
@@ -188,9 +182,9 @@ fn ledger_and_merged_tree(server: &Server, slow: &Request) {
             parts.iter().any(|part| part["kind"] == "child" && part["label"] == "order-service calculateTax");
         assert_eq!(has_child, scope == "span", "{ledger:#}");
     }
-    let by_sink = post(server, "/api/v1/cohort", &json!({ "query": format!("{query} | ledger()") }));
+    let by_sink = server.post_json("/api/v1/cohort", &json!({ "query": format!("{query} | ledger()") }));
     assert_eq!(by_sink["duration_ns"], duration);
-    let merged = post(server, "/api/v1/cohort/flame", &json!({ "query": query, "format": "merged" }));
+    let merged = server.post_json("/api/v1/cohort/flame", &json!({ "query": query, "format": "merged" }));
     assert_eq!(merged["flamebearer"]["numTicks"], duration, "{merged:#}");
     let names: Vec<&str> =
         merged["flamebearer"]["names"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
@@ -220,7 +214,7 @@ fn mistakes_are_named(server: &Server) {
         let text = format!("{error}");
         assert!(text.contains(said), "{body}: {text}");
     }
-    let none = post(server, "/api/v1/explain", &json!({ "target": "{ name = \"nothing has this name\" }" }));
+    let none = server.post_json("/api/v1/explain", &json!({ "target": "{ name = \"nothing has this name\" }" }));
     assert_eq!(none["verdict"], "not_enough_data");
 }
 
@@ -257,7 +251,7 @@ fn planted_causes_are_found_in_the_store() {
         let target = format!(
             "{{ resource.service.name = \"{service}\" && name = \"{operation}\" && duration > {slow_micros}us }}"
         );
-        let answer = post(&server, "/api/v1/explain", &json!({ "target": target, "from": "now-2h" }));
+        let answer = server.post_json("/api/v1/explain", &json!({ "target": target, "from": "now-2h" }));
         let cause = &answer["causes"][0];
         let is_planted = match scenario.planted {
             Planted::Function(function, kind) => cause["function"] == function && cause["kind"] == kind,
@@ -292,7 +286,7 @@ fn a_fix_is_seen_before_and_after() {
     let [first, second] = ["now-45m..now-29m", "now-20m..now"];
     let ask = |before: &str, after: &str| {
         let target = "{ name = \"POST /api/checkout\" }";
-        post(&server, "/api/v1/explain", &json!({ "target": target, "before": before, "after": after }))
+        server.post_json("/api/v1/explain", &json!({ "target": target, "before": before, "after": after }))
     };
     for (before, after, change) in [(first, second, "faster"), (second, first, "slower")] {
         let answer = ask(before, after);

@@ -19,12 +19,6 @@ use support::{Server, now_nanos};
 
 const SECOND: i64 = 1_000_000_000;
 
-fn post(server: &Server, path: &str, body: &Value) -> Value {
-    let answer = server.post(path, "application/json", body.to_string().as_bytes()).unwrap();
-    assert_eq!(answer.status, 200, "{path} {body}: {}", answer.text());
-    serde_json::from_slice(&answer.body).unwrap()
-}
-
 fn sum(parts: &Value, field: &str) -> f64 {
     parts.as_array().unwrap().iter().map(|part| part[field].as_f64().unwrap()).sum()
 }
@@ -66,13 +60,13 @@ fn answers_sum_to_the_duration() {
         let (trace, span) = (request.trace_id, request.spans[0].span_id);
         let query = format!("{{ trace:id = \"{trace}\" && span:id = \"{span}\" }}");
         for scope in ["span", "subtree", "trace"] {
-            let ledger = post(&server, "/api/v1/cohort/ledger", &json!({ "query": query, "scope": scope }));
+            let ledger = server.post_json("/api/v1/cohort/ledger", &json!({ "query": query, "scope": scope }));
             let parts = ledger["parts"].as_array().unwrap().iter().map(|part| part["ns"].as_i64().unwrap());
             assert_eq!(parts.sum::<i64>(), duration, "{scope}: {ledger:#}");
         }
-        let merged = post(&server, "/api/v1/cohort/flame", &json!({ "query": query, "format": "merged" }));
+        let merged = server.post_json("/api/v1/cohort/flame", &json!({ "query": query, "format": "merged" }));
         assert_eq!(merged["flamebearer"]["numTicks"], duration, "{query}");
-        let answer = post(&server, "/api/v1/explain", &json!({ "target": format!("{trace}:{span}") }));
+        let answer = server.post_json("/api/v1/explain", &json!({ "target": format!("{trace}:{span}") }));
         let whole = answer["ledger"]["duration_ms"].as_f64().unwrap();
         assert!((whole - duration as f64 / 1e6).abs() < 1e-6, "{answer:#}");
         assert!((sum(&answer["ledger"]["parts"], "ms") - whole).abs() < 1e-5, "{answer:#}");
@@ -109,7 +103,7 @@ fn coins_explain_nothing() {
     let side = |coin: u64, side: &str| format!("{{ name = \"POST /api/checkout\" && span.coin.{coin} = \"{side}\" }}");
     let found = (0..COINS).filter(|coin| {
         let body = json!({ "target": side(*coin, "heads"), "baseline": side(*coin, "tails") });
-        let answer = post(&server, "/api/v1/explain", &body);
+        let answer = server.post_json("/api/v1/explain", &body);
         assert!(answer["slow"]["spans"].as_u64() > Some(40) && answer["fast"]["spans"].as_u64() > Some(40));
         answer["verdict"] == "found"
     });
@@ -144,7 +138,7 @@ fn samples_of_local_roots_are_inherited() {
     send(&server, &vocabulary, "", true, &requests);
     let target = "{ name = \"POST /api/checkout\" && duration > 500ms }";
     for (links, operation) in [("inherited", "calculateTax"), ("exact", "POST /api/checkout")] {
-        let answer = post(&server, "/api/v1/explain", &json!({ "target": target, "links": links }));
+        let answer = server.post_json("/api/v1/explain", &json!({ "target": target, "links": links }));
         let cause = &answer["causes"][0];
         assert_eq!((&cause["function"], &cause["line"]), (&json!("main.lookupTaxRate"), &json!(112)), "{answer:#}");
         assert_eq!(cause["operation"], operation, "{answer:#}");
@@ -169,7 +163,7 @@ fn what_cannot_be_known_is_said() {
         let target = format!(
             "{{ resource.service.name = \"{prefix}checkout\" && name = \"POST /api/checkout\" && duration > {limit} }}"
         );
-        let answer = post(&server, "/api/v1/explain", &json!({ "target": target }));
+        let answer = server.post_json("/api/v1/explain", &json!({ "target": target }));
         let notes = answer["notes"].as_array().unwrap();
         let is_said = |note: &&Value| said.iter().all(|word| note.as_str().unwrap().contains(word));
         assert!(notes.iter().any(|note| is_said(&note)), "{prefix}: {said:?} is not in {notes:#?}");

@@ -38,10 +38,7 @@ impl Demo {
 
     /// Asks, and expects an answer.
     pub(crate) fn post_json(&self, path: &str, body: &Value) -> Value {
-        let headers = [("content-type", "application/json")];
-        let answer = request(&self.http, "POST", path, &headers, body.to_string().as_bytes()).unwrap();
-        assert_eq!(answer.status, 200, "{body}: {}", answer.text());
-        serde_json::from_slice(&answer.body).unwrap()
+        super::post_json(&self.http, path, body)
     }
 
     /// Plants a problem (`--break`) or takes it away (`--fix`), as a person would from another terminal.

@@ -115,6 +115,11 @@ impl Server {
         request(&self.http, "POST", path, &[("content-type", content_type)], body)
     }
 
+    /// The answer to a question, which must be a good one.
+    pub(crate) fn post_json(&self, path: &str, body: &serde_json::Value) -> serde_json::Value {
+        post_json(&self.http, path, body)
+    }
+
     /// Megabytes of the largest resident set so far.
     pub(crate) fn peak_memory(&self) -> f64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
@@ -159,6 +164,14 @@ impl Answer {
     pub(crate) fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }
+}
+
+/// The JSON that a server answers to JSON; the answer must be a good one.
+pub(crate) fn post_json(address: &str, path: &str, body: &serde_json::Value) -> serde_json::Value {
+    let headers = [("content-type", "application/json")];
+    let answer = request(address, "POST", path, &headers, body.to_string().as_bytes()).unwrap();
+    assert_eq!(answer.status, 200, "{path} {body}: {}", answer.text());
+    serde_json::from_slice(&answer.body).unwrap()
 }
 
 /// One request over a connection of its own.
