@@ -61,6 +61,7 @@ function paintLevel(scene: FlameScene, surface: Surface, level: number, top: num
   row.fill(palette.background);
   // Boxes wide enough for text or marks: start, end, node.
   const wide: number[] = [];
+  const hitSlivers: number[] = [];
   while (slot < end) {
     const node = tree.levelNodes[slot]!;
     const left = (tree.start[node]! - window.from) * scale;
@@ -78,19 +79,22 @@ function paintLevel(scene: FlameScene, surface: Surface, level: number, top: num
     }
     // A run of sub-pixel bars: one column stands for all that begin in it.
     const column = Math.max(0, Math.floor(left));
-    const next = Math.max(slot + 1, firstStartingFrom(tree, slot + 1, end, window.from + (column + 1) / scale));
+    let next = Math.max(slot + 1, firstStartingFrom(tree, slot + 1, end, window.from + (column + 1) / scale));
+    // The last that begins in the column may be a wide one: it is drawn by itself, not lost in the run.
+    if (next - 1 > slot && tree.total[tree.levelNodes[next - 1]!]! * scale >= 1) next--;
     if (search && search.levelMatches[next]! > search.levelMatches[slot]!) {
-      // A hit is never lost to a missing pixel.
-      row.fill(palette.hit, column, Math.min(width, column + 2));
+      hitSlivers.push(column);
     } else {
       const last = tree.levelNodes[next - 1]!;
       const covered = (tree.start[last]! + tree.total[last]! - tree.start[node]!) * scale;
-      if (covered >= 0.5 && row[column] !== palette.hit) {
+      if (covered >= 0.5) {
         row[column] = search ? palette.faded : scene.nodeColour ? scene.nodeColour[node]! : scene.nameColour[tree.name[node]!]!;
       }
     }
     slot = next;
   }
+  // A hit is never lost to a missing pixel, nor to a wide box that begins in the same one.
+  for (const column of hitSlivers) row.fill(palette.hit, column, Math.min(width, column + 2));
   const firstLine = Math.max(0, top);
   const lastLine = Math.min(height, top + rowHeight - (rowHeight > 4 ? 1 : 0));
   for (let line = firstLine; line < lastLine; line++) pixels.set(row, line * width);

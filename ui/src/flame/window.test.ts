@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
 import { windowText } from './geometry';
-import { fitLabel } from './raster';
 import { MergingBuilder } from './mergingBuilder';
 import { assemble } from './tree';
 
@@ -13,15 +12,5 @@ describe('window in the URL', () => {
     expect(windowText(tree, { from: 0, to: 1e12 })).toBe('');
     expect(windowText(tree, { from: 0.25e12, to: 0.5e12 })).toBe('0.25-0.5');
     expect(windowText(tree, { from: 1, to: 20 })).toBe('0.000000000001-0.00000000002');
-  });
-});
-
-describe('labels', () => {
-  it('fit whole, by their last part, cut, or not at all', () => {
-    expect(fitLabel('', 'encoding/json.Unmarshal', 30)).toBe('encoding/json.Unmarshal');
-    expect(fitLabel('', 'encoding/json.Unmarshal', 14)).toBe('json.Unmarshal');
-    expect(fitLabel('', 'encoding/json.Unmarshal', 6)).toBe('json.…');
-    expect(fitLabel('', 'encoding/json.Unmarshal', 3)).toBe('');
-    expect(fitLabel('+ ', 'encoding/json.Unmarshal', 3)).toBe('+');
   });
 });
