@@ -33,6 +33,10 @@ export function mergedFlame(question: CohortQuestion, signal: AbortSignal): Prom
   return postBytes(address('/api/v1/cohort/flame'), body(question, 'merged'), signal);
 }
 
+export function cohortPprof(question: CohortQuestion, signal: AbortSignal): Promise<ArrayBuffer> {
+  return postBytes(address('/api/v1/cohort/flame'), { ...body(question, 'pprof'), max_nodes: 0 }, signal);
+}
+
 export function cohortDiff(question: CohortQuestion, signal: AbortSignal): Promise<ArrayBuffer> {
   return postBytes(address('/api/v1/cohort/diff'), body(question, 'json'), signal);
 }
@@ -50,6 +54,12 @@ export interface Ledger {
   duration_ns: number;
   parts: LedgerPart[];
   exactness?: Exactness;
+}
+
+/** Share of the time of which the ledger knows where it went. */
+export function explainedShare({ duration_ns, parts }: Ledger): number | undefined {
+  const unexplained = parts.find((part) => part.kind === 'unexplained')?.ns ?? 0;
+  return duration_ns > 0 ? 1 - unexplained / duration_ns : undefined;
 }
 
 export function cohortLedger(question: CohortQuestion, signal: AbortSignal): Promise<Ledger> {

@@ -22,7 +22,11 @@ export interface Exactness {
   rounded_edges?: number;
   dropped?: number;
   segments_read?: number;
-  /** Share of the spans' time that samples or child spans explain, 0..1. */
+  /** Time in these samples as a share of the spans' duration, 0..1. */
   coverage?: number;
+  /** Share of the spans' time of which the ledger knows where it went, 0..1. */
+  explained?: number;
+  /** Samples that are not in the answer because there are too many. */
+  samples_left_out?: number;
   notes?: string[];
 }

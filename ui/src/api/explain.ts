@@ -8,6 +8,8 @@ export interface Cause {
   kind: string;
   service: string;
   operation: string;
+  /** For a call whose other side was seen: what it calls. */
+  callee?: string;
   /** Null where the operation as a whole is the cause. */
   function: string | null;
   file: string | null;
@@ -22,6 +24,8 @@ export interface Cause {
   share: number;
   spans: number;
   samples: number;
+  /** Of `delta_ms`: time without a CPU, since the machine was busy. */
+  waiting_for_cpu_ms?: number;
   pattern?: string;
   helps?: string;
   /** More calls or slower calls, where calls repeat. */
@@ -47,6 +51,7 @@ export interface SideSummary {
 export interface PathStep {
   service: string;
   operation: string;
+  callee?: string;
   /** How many operations above it lie on the path. */
   depth: number;
   /** Its own time, without its callees. */
@@ -54,6 +59,17 @@ export interface PathStep {
   fast_ms: number;
   share: number;
   calls: number;
+}
+
+/** Where most of the time goes, whatever others do: told where no cause stands out. */
+export interface Widest {
+  service: string;
+  operation: string;
+  function: string | null;
+  file: string | null;
+  line: number | null;
+  ms: number;
+  share: number;
 }
 
 export interface FunctionChange {
@@ -79,6 +95,7 @@ export interface Explanation {
   verdict: 'found' | 'nothing' | 'not_enough_data';
   headline: string;
   causes: Cause[];
+  widest?: Widest | null;
   slow: SideSummary;
   fast: SideSummary;
   ledger: { duration_ms: number; fast_duration_ms: number; parts: { kind: string; label?: string; ms: number; fast_ms: number; delta_ms: number }[] };
@@ -103,7 +120,10 @@ export interface ExplainQuestion {
   change?: { before: string; after: string };
 }
 
-export function explain({ target, baseline, range, type, change }: ExplainQuestion, signal: AbortSignal): Promise<Explanation> {
+export async function explain({ target, baseline, range, type, change }: ExplainQuestion, signal: AbortSignal): Promise<Explanation> {
   const times = change ?? { from: Math.floor(range.fromMs), to: Math.ceil(range.toMs), ...(baseline ? { baseline } : {}) };
-  return postJson<Explanation>(address('/api/v1/explain'), { target, ...times, ...(type ? { type } : {}) }, signal);
+  const answer = await postJson<Explanation>(address('/api/v1/explain'), { target, ...times, ...(type ? { type } : {}) }, signal);
+  // Samples of all types together: what they cover is what is explained.
+  const { coverage: explained, ...exactness } = answer.exactness;
+  return { ...answer, exactness: { ...exactness, explained } };
 }

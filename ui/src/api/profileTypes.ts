@@ -3,15 +3,23 @@ import type { ProfileType } from './profiles';
 
 export const CPU_TYPE = 'process_cpu:cpu:nanoseconds:cpu:nanoseconds';
 
+/** Short names that the server resolves count time, unless they are named here. */
+const UNIT_OF_ALIAS: Readonly<Record<string, string>> = { alloc_space: 'bytes', inuse_space: 'bytes', alloc_objects: 'objects', inuse_objects: 'objects', goroutine: 'goroutines' };
+
 export function unitOfType(typeId: string): string {
-  const unit = typeId.split(':')[2];
-  if (unit === 'count' || unit === undefined) return typeId === 'cpu' || typeId === 'wall' || typeId === 'off_cpu' ? 'nanoseconds' : 'samples';
-  return unit;
+  const [name, sampleType, unit] = typeId.split(':');
+  if (unit === undefined) return UNIT_OF_ALIAS[typeId] ?? 'nanoseconds';
+  return unit === 'count' ? (UNIT_OF_ALIAS[sampleType!] ?? UNIT_OF_ALIAS[name!] ?? 'samples') : unit;
 }
 
 export function typeLabel(typeId: string): string {
   const [name, sampleType] = typeId.split(':');
-  return sampleType ? (name === 'process_cpu' ? sampleType : `${name} ${sampleType}`) : typeId;
+  return !sampleType || sampleType === name ? name! : name === 'process_cpu' ? sampleType : `${name} ${sampleType}`;
+}
+
+/** The short name for what is usual, the whole id for the rest: what the address holds either way. */
+export function sameType(one: string, other: string): boolean {
+  return one === other || typeLabel(one) === typeLabel(other);
 }
 
 /** CPU first, since most questions are about it. */

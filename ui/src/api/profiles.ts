@@ -1,5 +1,6 @@
 // Pyroscope's querier and Hotspan's own profile endpoints. Flame graphs come back as bytes: the flame worker decodes them.
 import type { ResolvedRange } from '../location/timeRange';
+import type { Exactness } from './evidence';
 import { address, getBytes, getJson, postJson } from './request';
 
 const querier = (method: string) => address(`/querier.v1.QuerierService/${method}`);
@@ -87,8 +88,8 @@ export function selectFlame(selection: StackSelection, maxNodes: number, signal:
   return getBytes(selectionAddress(selection, { format: 'json', max_nodes: maxNodes }), signal);
 }
 
-export function selectionPprofAddress(selection: StackSelection): string {
-  return selectionAddress(selection, { format: 'pprof' });
+export function selectionPprof(selection: StackSelection): Promise<ArrayBuffer> {
+  return getBytes(selectionAddress(selection, { format: 'pprof' }), new AbortController().signal);
 }
 
 export function selectDiff(left: StackSelection, right: StackSelection, maxNodes: number, signal: AbortSignal): Promise<ArrayBuffer> {
@@ -113,12 +114,8 @@ export interface ProfileQuestion {
   max_nodes?: number;
 }
 
-export function profileAddress(question: ProfileQuestion, format: 'json' | 'pprof' | 'merged'): string {
-  return address('/api/v1/profile', { ...question, format });
-}
-
-export function readProfile(question: ProfileQuestion, signal: AbortSignal, format: 'json' | 'merged' = 'json'): Promise<ArrayBuffer> {
-  return getBytes(profileAddress(question, format), signal);
+export function readProfile(question: ProfileQuestion, signal: AbortSignal, format: 'json' | 'pprof' = 'json'): Promise<ArrayBuffer> {
+  return getBytes(address('/api/v1/profile', { ...question, format }), signal);
 }
 
 const SAMPLE_PAGE = 10_000;
@@ -129,14 +126,16 @@ const MOST_SAMPLES = 100_000;
 export async function readTimedSamples(traceId: string, spans: ReadonlySet<string> | null, type: string, signal: AbortSignal): Promise<ArrayBuffer> {
   const samples: { span_id?: string }[] = [];
   let total = 0;
-  for (let offset: number | null = 0; offset !== null && offset < MOST_SAMPLES; ) {
+  let offset: number | null = 0;
+  while (offset !== null && offset < MOST_SAMPLES) {
     const only: string | null = spans?.size === 1 ? [...spans][0]! : null;
     const page: { samples?: { span_id?: string }[]; next_offset?: number | null; total?: number } = await getJson(address('/api/v1/profiles', { trace_id: traceId, span_id: only, type, limit: SAMPLE_PAGE, offset }), signal);
     for (const sample of page.samples ?? []) if (!spans || spans.has(sample.span_id ?? '')) samples.push(sample);
     total = page.total ?? samples.length;
     offset = page.next_offset ?? null;
   }
-  return new TextEncoder().encode(JSON.stringify({ samples, total })).buffer;
+  const exactness: Exactness = { samples: samples.length, ...(offset === null ? {} : { samples_left_out: total - offset }) };
+  return new TextEncoder().encode(JSON.stringify({ samples, exactness })).buffer;
 }
 
 export interface SpanProfileFacts {

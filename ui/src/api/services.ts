@@ -13,14 +13,13 @@ export interface OperationFacts {
   p99_ns: number;
   cpu_ns_per_request?: number | null;
   spans?: number;
-  /** p99 (ns) over the range in equal steps, oldest first; null where nothing ran. */
-  p99_series?: (number | null)[];
+  /** Over the range in equal steps, oldest first; null where nothing ran. */
+  rate_series?: (number | null)[];
+  errors_series?: (number | null)[];
 }
 
 export interface ServiceFacts extends Omit<OperationFacts, 'operation' | 'kind'> {
   service: string;
-  rate_series?: (number | null)[];
-  errors_series?: (number | null)[];
   cpu_series?: (number | null)[];
   profile_types?: string[];
   operations: OperationFacts[];
@@ -60,21 +59,25 @@ function facts(raw: Raw): Omit<OperationFacts, 'operation'> {
     p99_ns: number(raw.p99_ns ?? raw.p99),
     cpu_ns_per_request: cpu === undefined || cpu === null ? null : number(cpu),
     spans: requests,
-    p99_series: series(raw.p99_series),
+    rate_series: series(raw.rate_series),
+    errors_series: series(raw.errors_series),
     ...(typeof raw.kind === 'string' ? { kind: raw.kind } : {}),
   };
 }
 
 const seconds = (range: ResolvedRange) => ({ start: Math.floor(range.fromMs / 1000), end: Math.ceil(range.toMs / 1000) });
 
-export async function readServices(range: ResolvedRange, signal: AbortSignal): Promise<ServiceFacts[]> {
-  const body = await getJson<{ services?: Raw[] } | Raw[]>(address('/api/v1/services', seconds(range)), signal);
-  const list = Array.isArray(body) ? body : (body.services ?? []);
-  return list.map((raw) => ({
+export interface ServiceList {
+  services: ServiceFacts[];
+  /** Since when the CPU of operations is counted, where that is not the whole time: there are too many samples in it. */
+  costsFromMs: number | null;
+}
+
+export async function readServices(range: ResolvedRange, signal: AbortSignal): Promise<ServiceList> {
+  const body = await getJson<{ services?: Raw[]; is_cut?: boolean; costs_start?: number }>(address('/api/v1/services', seconds(range)), signal);
+  const services = (body.services ?? []).map((raw) => ({
     ...facts(raw),
     service: String(raw.service ?? raw.name ?? ''),
-    rate_series: series(raw.rate_series),
-    errors_series: series(raw.errors_series),
     cpu_series: series(raw.cpu_series),
     profile_types: Array.isArray(raw.profile_types) ? raw.profile_types.map(String) : undefined,
     operations: (Array.isArray(raw.operations) ? (raw.operations as Raw[]) : []).map((operation) => ({
@@ -82,6 +85,24 @@ export async function readServices(range: ResolvedRange, signal: AbortSignal): P
       operation: String(operation.operation ?? operation.name ?? ''),
     })),
   }));
+  return { services, costsFromMs: body.is_cut && body.costs_start !== undefined ? body.costs_start / 1e6 : null };
+}
+
+/** First and last moment in which anything was asked of any service; null for silence. */
+export function activeTime(services: readonly ServiceFacts[], range: ResolvedRange): ResolvedRange | null {
+  let first = Infinity;
+  let last = -1;
+  let steps = 0;
+  for (const { rate_series } of services) {
+    steps = Math.max(steps, rate_series?.length ?? 0);
+    rate_series?.forEach((rate, step) => {
+      if (!rate) return;
+      first = Math.min(first, step);
+      last = Math.max(last, step);
+    });
+  }
+  const width = (range.toMs - range.fromMs) / (steps || 1);
+  return last < 0 ? null : { fromMs: range.fromMs + first * width, toMs: range.fromMs + (last + 1) * width };
 }
 
 export async function readServiceGraph(range: ResolvedRange, signal: AbortSignal): Promise<GraphEdge[]> {

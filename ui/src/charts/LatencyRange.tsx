@@ -13,7 +13,7 @@ export function latencyScale(values: readonly number[]): LatencyScale {
   return { lowNs: 10 ** Math.floor(Math.log10(Math.min(...known))), highNs: 10 ** Math.ceil(Math.log10(Math.max(...known) * 1.001)) };
 }
 
-export function LatencyRange({ p50, p95, p99, scale, width = 160 }: { p50: number; p95: number; p99: number; scale: LatencyScale; width?: number }) {
+export function LatencyRange({ p50, p95, p99, scale, width = 120 }: { p50: number; p95: number; p99: number; scale: LatencyScale; width?: number }) {
   const span = Math.log(scale.highNs) - Math.log(scale.lowNs) || 1;
   const x = (ns: number) => 2 + ((Math.log(Math.max(ns, scale.lowNs)) - Math.log(scale.lowNs)) / span) * (width - 4);
   const decades: number[] = [];

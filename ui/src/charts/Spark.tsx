@@ -1,5 +1,5 @@
-/** A small plot in a table cell. Zero is the floor, so heights compare down the column only within themselves. */
-export function Spark({ values, label, colour = 'var(--accent)', width = 72, height = 18 }: { values: readonly (number | null)[] | undefined; label: string; colour?: string; width?: number; height?: number }) {
+/** A small plot in a table cell. Zero is the floor; each is as high as its own highest value, so shapes compare and heights don't. */
+export function Spark({ values, label, colour = 'var(--accent)', width = 56, height = 18 }: { values: readonly (number | null)[] | undefined; label: string; colour?: string; width?: number; height?: number }) {
   const known = (values ?? []).filter((value): value is number => value !== null);
   if (!values || known.length < 2) return null;
   const highest = Math.max(...known, 1e-12);

@@ -5,13 +5,13 @@ import type { FrameKind } from './frameNames';
 import { parseSearch, type SearchResult } from './search';
 import type { Theme } from '../theme/theme';
 import type { FlameTree } from './tree';
-import { FLAME_VIEWS, type FlameState, type FlameViewName } from './useFlameState';
+import { type ChangeFlame, FLAME_VIEWS, type FlameState, type FlameViewName } from './useFlameState';
 
 const VIEW_LABELS: Record<FlameViewName, string> = { flame: 'Flame', icicle: 'Icicle', 'left-heavy': 'Left-heavy', timeline: 'Timeline', sandwich: 'Sandwich', tree: 'Tree', table: 'Table' };
 
 interface Props {
   state: FlameState;
-  change: (changes: Partial<FlameState>, how?: 'push' | 'replace') => void;
+  change: ChangeFlame;
   tree: FlameTree;
   search: SearchResult | null;
   hit: number;
@@ -42,7 +42,8 @@ export function FlameToolbar({ state, change, tree, search, hit, stepHit, search
         ref={searchField}
         type="search"
         aria-label="Search in the graph"
-        placeholder="word /regex/ -not"
+        placeholder="word /re/ -not"
+        title="Words, /regular expressions/, and -what is not wanted"
         value={state.find}
         onChange={(event) => change({ find: event.target.value }, 'replace')}
         onKeyDown={(event) => {

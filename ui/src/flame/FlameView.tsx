@@ -3,35 +3,35 @@ import './flame.css';
 import { useCallback, useDeferredValue, useEffect, useId, useMemo, useRef, useState } from 'react';
 import { Menu, type MenuItem } from '../app/Menu';
 import { useElementSize } from '../app/useElementSize';
-import { Empty } from '../app/Waiting';
+import { Empty, Failure, Progress } from '../app/Waiting';
 import { type KeyBinding, useKeys } from '../keys/keyLayer';
-import { formatValue } from '../format/units';
 import { useTheme } from '../theme/theme';
 import { diffColours, flamePalette, nameColours, threadColours } from './colours';
-import { describeChange, type DiffMode, type SideSizes, weightsFor } from './diff';
-import { download, toCollapsed, toSpeedscope, toSvg } from './exports';
+import { type DiffMode, type SideSizes, weightsFor } from './diff';
 import { FlameCanvas, ROW_HEIGHT, type SceneLook } from './FlameCanvas';
 import { FlameMinimap } from './FlameMinimap';
-import { FlameLegend, FlameToolbar } from './FlameToolbar';
+import { FlameCrumbs } from './FlameCrumbs';
+import { FlameToolbar } from './FlameToolbar';
 import type { LoadedFlame } from './flameWorker';
 import { frameMenu } from './frameMenu';
 import { FrameTip } from './FrameTip';
 import { FunctionTable } from './FunctionTable';
 import { CallTree } from './CallTree';
+import { graphMenu } from './graphMenu';
 import { windowOf } from './geometry';
 import { search as searchTree } from './search';
 import { SandwichStage } from './SandwichStage';
 import { SourceLines } from './SourceLines';
 import { SpansOfFunction } from './SpansOfFunction';
 import { TimelineAxis } from './TimelineAxis';
-import { describeNode, neighbour, TreeMirror } from './TreeMirror';
-import type { Timeline } from './timeline';
-import { describeTransform, type Transform } from './transforms';
-import { findByPath, type FlameTree, levelCount, stackOf } from './tree';
+import { neighbour, TreeMirror } from './TreeMirror';
+import { type TimedSource, useTimedSamples, useTimeline } from './timedSamples';
+import type { Transform } from './transforms';
+import { findByPath, type FlameTree, levelCount } from './tree';
 import { FLAME_VIEWS, type FlameViewName, useFlameState } from './useFlameState';
 import { useFlameTree } from './useFlameTree';
 import { useFlameWindow } from './useFlameWindow';
-import { type LoadSamples, useTimedSamples } from './useTimedSamples';
+import { useSandwich } from './useSandwich';
 
 export interface FlameViewProps {
   bytes: ArrayBuffer;
@@ -41,19 +41,18 @@ export interface FlameViewProps {
   diffMode?: DiffMode;
   sizes?: Partial<SideSizes>;
   /** Single samples with times and threads; without them there is no timeline and no colour by thread. */
-  loadTimeline?: LoadSamples;
-  pprofHref?: string;
+  timed?: TimedSource;
+  pprof?: () => Promise<ArrayBuffer>;
   onLoaded?: (loaded: LoadedFlame) => void;
   /** A second graph on the page leaves the keys to the first. */
   keys?: boolean;
 }
 
-const NO_TRANSFORMS: Transform[] = [];
 /** Toolbar, breadcrumb and minimap together; and the least height in which a table is of use. */
 const CHROME_HEIGHT = 104;
 const LEAST_TABLE = 140;
 
-export function FlameView({ bytes, unit, title, prefix = '', diffMode: wantedMode = 'share', sizes: knownSizes, loadTimeline, pprofHref, onLoaded, keys = true }: FlameViewProps) {
+export function FlameView({ bytes, unit, title, prefix = '', diffMode: wantedMode = 'share', sizes: knownSizes, timed, pprof, onLoaded, keys = true }: FlameViewProps) {
   const theme = useTheme();
   const id = useId();
   const [state, change] = useFlameState(prefix);
@@ -66,13 +65,13 @@ export function FlameView({ bytes, unit, title, prefix = '', diffMode: wantedMod
   const weightB = weightsFor(diffMode, sizes)?.b ?? 1;
   const weights = useMemo(() => ({ a: 1, b: weightB }), [weightB]);
   const order = state.view === 'left-heavy' || state.view === 'tree' ? 'weight' : 'given';
-  const isTimeline = state.view === 'timeline' && loadTimeline !== undefined;
-  const wantsThreads = state.colourBy === 'thread' && loadTimeline !== undefined;
-  const singles = useTimedSamples(loadTimeline, isTimeline || wantsThreads);
-  const { loaded, tree: arranged, problem, engine } = useFlameTree(wantsThreads && singles.bytes ? singles.bytes : bytes, unit, state.transforms, order, weights);
-  const [timeline, setTimeline] = useState<Timeline | null>(null);
-  const [timelineNote, setTimelineNote] = useState('');
-  const [halves, setHalves] = useState<{ callers: FlameTree; callees: FlameTree } | null>(null);
+  const isTimeline = state.view === 'timeline' && timed !== undefined;
+  const wantsThreads = state.colourBy === 'thread' && timed !== undefined;
+  const singles = useTimedSamples(timed, isTimeline || wantsThreads);
+  const { loaded, tree: arranged, problem, engine } = useFlameTree(wantsThreads && singles.value ? singles.value : bytes, unit, state.transforms, order, weights);
+  const { timeline, problem: timelineProblem } = useTimeline(engine, singles.value, isTimeline);
+  const halves = useSandwich(engine, loaded, state.view === 'sandwich' ? state.functionName : '', state.transforms, weights);
+  const [note, setNote] = useState('');
   const [menu, setMenu] = useState<{ x: number; y: number; title: string; items: MenuItem[] } | null>(null);
   const [spansOf, setSpansOf] = useState<string | null>(null);
   const [source, setSource] = useState<{ file: string; line: number; functionName: string } | null>(null);
@@ -89,45 +88,8 @@ export function FlameView({ bytes, unit, title, prefix = '', diffMode: wantedMod
     onLoaded?.(loaded);
   }, [loaded, onLoaded]);
 
-  useEffect(() => {
-    if (!isTimeline || !singles.bytes) return;
-    let current = true;
-    setTimelineNote('');
-    engine()
-      .timeline(singles.bytes)
-      .then(
-        (next) => {
-          if (!current) return;
-          setTimeline(next);
-          if (!next) setTimelineNote('No sample of this selection carries a time.');
-        },
-        (cause: unknown) => current && setTimelineNote(cause instanceof Error ? cause.message : String(cause)),
-      );
-    return () => {
-      current = false;
-    };
-    // The engine is one per view and never changes.
-    // eslint-disable-next-line react-hooks/exhaustive-deps
-  }, [isTimeline, singles.bytes]);
-
-  const sandwichName = state.functionName;
-  useEffect(() => {
-    if (state.view !== 'sandwich' || !sandwichName || !loaded) {
-      setHalves(null);
-      return;
-    }
-    let current = true;
-    void engine()
-      .sandwich(state.transforms, sandwichName, weights)
-      .then((next) => current && setHalves(next));
-    return () => {
-      current = false;
-    };
-    // eslint-disable-next-line react-hooks/exhaustive-deps
-  }, [state.view, sandwichName, loaded, state.transforms, weights]);
-
   const find = useDeferredValue(state.find);
-  const search = useMemo(() => (tree && find ? timed('flame:search', () => searchTree(tree, find)) : null), [tree, find]);
+  const search = useMemo(() => (tree && find ? measured('flame:search', () => searchTree(tree, find)) : null), [tree, find]);
   const palette = useMemo(() => flamePalette(theme), [theme]);
   const colourBy = state.colourBy;
   const lookOf = useCallback(
@@ -174,25 +136,8 @@ export function FlameView({ bytes, unit, title, prefix = '', diffMode: wantedMod
     selectNode(search.hits[next]!);
   };
   useEffect(() => setHit(0), [search]);
-  const openMore = (x: number, y: number) =>
-    tree &&
-    setMenu({
-      x,
-      y,
-      title: 'Graph',
-      items: [
-        { label: 'Collapse all recursion', hint: 'r', run: () => addTransform({ do: 'collapse-all-recursion' }) },
-        { label: 'Hide runtime and kernel', run: () => addTransform({ do: 'hide-runtime' }) },
-        { label: 'Own code only', run: () => addTransform({ do: 'own-code' }) },
-        { label: 'Invert: leaves first', hint: 'i', run: () => addTransform({ do: 'invert' }) },
-        'line',
-        { label: 'Export SVG', run: () => look && shownWindow && download(`${title}.svg`, toSvg(look, shownWindow, (node) => describeNode(tree, node)), 'image/svg+xml') },
-        { label: 'Export PNG', run: () => stage.current?.querySelector<HTMLCanvasElement>('.flame-canvas')?.toBlob((blob) => blob && download(`${title}.png`, blob)) },
-        { label: 'Export collapsed stacks', run: () => download(`${title}.collapsed`, toCollapsed(tree)) },
-        { label: 'Export for speedscope', run: () => download(`${title}.speedscope.json`, toSpeedscope(tree, title), 'application/json') },
-        ...(pprofHref ? [{ label: 'Export pprof', run: () => void open(pprofHref, '_blank') }] : []),
-      ],
-    });
+  const saved = () => ({ title, tree: tree!, look, window: shownWindow, canvas: () => stage.current?.querySelector<HTMLCanvasElement>('.flame-canvas'), pprof });
+  const openMore = (x: number, y: number) => tree && setMenu({ x, y, title: 'Graph', items: graphMenu(saved(), addTransform, setNote) });
 
   const current = selectedNode >= 0 ? selectedNode : state.zoom && tree ? Math.max(0, findByPath(tree, parseInt(state.zoom, 16))) : 0;
   const undo = () => change({ transforms: state.transforms.slice(0, -1), zoom: '', window: '' });
@@ -218,8 +163,21 @@ export function FlameView({ bytes, unit, title, prefix = '', diffMode: wantedMod
   useKeys('Flame graph', keys ? bindings : []);
 
   if (problem) return <Empty title="This flame graph cannot be shown">{problem}</Empty>;
-  if (isTimeline && (timelineNote || singles.problem)) return <Empty title="No timeline"><p>{timelineNote || singles.problem}</p><button onClick={() => change({ view: 'icicle' })}>Back to the icicle</button></Empty>;
-  if (!tree || !loaded) return <section ref={section} className="flame" aria-busy="true" />;
+  if (isTimeline && (timelineProblem || singles.error)) {
+    return (
+      <Empty title="No timeline">
+        {singles.error ? <Failure error={singles.error} what="the single samples" retry={singles.retry} /> : <p>{timelineProblem}</p>}
+        <button onClick={() => change({ view: 'icicle' })}>Back to the icicle</button>
+      </Empty>
+    );
+  }
+  if (!tree || !loaded) {
+    return (
+      <section ref={section} className="flame" aria-busy="true">
+        <Progress what="the single samples" answer={singles} />
+      </section>
+    );
+  }
   if (tree.count === 0 || tree.total[0] === 0) {
     return (
       <Empty title={state.transforms.length > 0 ? 'Nothing is left after the transforms' : 'No samples here'}>
@@ -234,7 +192,6 @@ export function FlameView({ bytes, unit, title, prefix = '', diffMode: wantedMod
   const tip = (of: FlameTree) => (node: number) => (
     <FrameTip tree={of} node={node} viewTotal={shownWindow ? shownWindow.to - shownWindow.from : 0} perSample={loaded.perSample} weights={weights} mode={diffMode} sizes={sizes} />
   );
-  const zoomNode = state.zoom ? findByPath(tree, parseInt(state.zoom, 16)) : -1;
   const functions = (
     <FunctionTable
       tree={tree}
@@ -255,48 +212,28 @@ export function FlameView({ bytes, unit, title, prefix = '', diffMode: wantedMod
   const hasRoom = isGraph && !isTimeline && source === null && sectionHeight - graphHeight - CHROME_HEIGHT >= LEAST_TABLE;
   return (
     <section ref={section} className="flame" aria-label={title}>
-      <FlameToolbar state={state} change={change} tree={tree} search={search} hit={hit} stepHit={stepHit} searchField={searchField} hasTimeline={loadTimeline !== undefined} openMore={openMore} />
-      <div className="flame-crumbs">
-        <button onClick={() => change({ transforms: NO_TRANSFORMS, zoom: '', window: '' })} title="All frames, no transforms">
-          all {tree.sides ? describeChange(tree.sides.totalA[0]! * weights.a, tree.sides.totalB[0]! * weights.b, diffMode, tree.unit, sizes) : formatValue(tree.total[0]!, tree.unit)}
-        </button>
-        {state.transforms.map((transform, index) => (
-          <span key={index}>
-            ›{' '}
-            <button title="Back to this step" onClick={() => change({ transforms: state.transforms.slice(0, index + 1), zoom: '', window: '' })}>
-              {describeTransform(transform)}
-            </button>
-          </span>
-        ))}
-        {zoomNode > 0 &&
-          stackOf(tree, zoomNode)
-            .slice(1)
-            .slice(-4)
-            .map((node) => (
-              <span key={node}>
-                ›{' '}
-                <button title="Zoom to this frame" onClick={() => zoomTo(node)}>
-                  {tree.names[tree.name[node]!]}
-                </button>
-              </span>
-            ))}
-        {state.transforms.length > 0 && (
-          <button onClick={undo} title="u">
-            undo
-          </button>
-        )}
-        <span className="grow" />
-        <FlameLegend isDiff={tree.sides !== null} colourBy={state.colourBy} theme={theme} />
-      </div>
+      <FlameToolbar state={state} change={change} tree={tree} search={search} hit={hit} stepHit={stepHit} searchField={searchField} hasTimeline={timed !== undefined} openMore={openMore} />
+      <FlameCrumbs tree={tree} state={state} change={change} zoomTo={zoomTo} weights={weights} mode={diffMode} sizes={sizes} theme={theme} />
+      <Progress what="the single samples" answer={singles} />
+      {note && (
+        <p className="flame-note" role="alert">
+          {note} <button onClick={() => setNote('')}>Close</button>
+        </p>
+      )}
       {emptySide && loaded.isDiff && (
         <p className="flame-note" role="status">
           Side {emptySide} has no samples: what follows is the other side alone, in absolute values. Choose another time or other labels for {emptySide}.
         </p>
       )}
-      {state.view === 'table' && functions}
+      {state.view === 'sandwich' && !state.functionName && (
+        <p className="flame-note plain" role="status">
+          Which function? Its callers will stand above, its callees below.
+        </p>
+      )}
+      {(state.view === 'table' || (state.view === 'sandwich' && !state.functionName)) && functions}
       {state.view === 'tree' && <CallTree tree={tree} search={search} selected={selectedNode} onSelect={selectNode} onMenu={(node, x, y) => openMenu(tree.names[tree.name[node]!]!, node, x, y)} />}
-      {state.view === 'sandwich' && (
-        <SandwichStage functionName={state.functionName} halves={halves} lookOf={lookOf} tip={tip} onName={(name) => change({ functionName: name })} onMenu={(name, x, y) => openMenu(name, -1, x, y)} pick={() => change({ view: 'table' })} />
+      {state.view === 'sandwich' && state.functionName && (
+        <SandwichStage functionName={state.functionName} halves={halves} lookOf={lookOf} tip={tip} onName={(name) => change({ functionName: name })} onMenu={(name, x, y) => openMenu(name, -1, x, y)} />
       )}
       {look && shownWindow && isGraph && (
         <>
@@ -335,7 +272,7 @@ export function FlameView({ bytes, unit, title, prefix = '', diffMode: wantedMod
   );
 }
 
-function timed<T>(name: string, work: () => T): T {
+function measured<T>(name: string, work: () => T): T {
   const began = performance.now();
   const result = work();
   performance.measure(name, { start: began, end: performance.now() });

@@ -1,30 +1,20 @@
 // The two halves of a sandwich: callers grow up from the function, callees hang down from it.
 import { useMemo, useState } from 'react';
-import { Empty } from '../app/Waiting';
 import { FlameCanvas, type SceneLook } from './FlameCanvas';
 import { type ValueWindow, wholeWindow } from './geometry';
 import type { FlameTree } from './tree';
+import type { SandwichHalves } from './useSandwich';
 
 interface SandwichProps {
   functionName: string;
-  halves: { callers: FlameTree; callees: FlameTree } | null;
+  halves: SandwichHalves | null;
   lookOf: (tree: FlameTree, growsUp: boolean, selected: number) => SceneLook;
   tip: (tree: FlameTree) => (node: number) => React.ReactNode;
   onName: (name: string) => void;
   onMenu: (name: string, x: number, y: number) => void;
-  pick: () => void;
 }
 
-export function SandwichStage({ functionName, halves, lookOf, tip, onName, onMenu, pick }: SandwichProps) {
-  if (!functionName) {
-    return (
-      <Empty title="Choose a function first">
-        <p>
-          Click a frame, or <button onClick={pick}>pick one from the table</button>.
-        </p>
-      </Empty>
-    );
-  }
+export function SandwichStage({ functionName, halves, lookOf, tip, onName, onMenu }: SandwichProps) {
   if (!halves) return null;
   return (
     <>

@@ -22,10 +22,11 @@ export interface FlameState {
 }
 
 type Changes = Partial<Omit<FlameState, 'transforms'>> & { transforms?: readonly Transform[] };
+export type ChangeFlame = (changes: Changes, how?: 'push' | 'replace') => void;
 
 const SHORT: Record<keyof FlameState, string> = { view: 'view', transforms: 'tf', find: 'find', zoom: 'zoom', window: 'win', selected: 'sel', functionName: 'fn', colourBy: 'colour' };
 
-export function useFlameState(prefix: string): [FlameState, (changes: Changes, how?: 'push' | 'replace') => void] {
+export function useFlameState(prefix: string): [FlameState, ChangeFlame] {
   const { params } = usePageLocation();
   const read = (key: keyof FlameState) => params[prefix + SHORT[key]] ?? '';
   const view = read('view');

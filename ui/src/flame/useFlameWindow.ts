@@ -3,7 +3,7 @@
 import { useCallback, useEffect, useMemo, useState } from 'react';
 import { clampWindow, type ValueWindow, wholeWindow, windowOf, windowText } from './geometry';
 import { findByPath, type FlameTree } from './tree';
-import type { FlameState } from './useFlameState';
+import type { ChangeFlame, FlameState } from './useFlameState';
 
 const REST_MS = 350;
 
@@ -12,7 +12,7 @@ interface FlameWindow {
   move: (window: ValueWindow) => void;
 }
 
-export function useFlameWindow(tree: FlameTree | null, state: FlameState, change: (changes: Partial<FlameState>, how?: 'push' | 'replace') => void, isTimeline: boolean): FlameWindow {
+export function useFlameWindow(tree: FlameTree | null, state: FlameState, change: ChangeFlame, isTimeline: boolean): FlameWindow {
   const fromUrl = useMemo<ValueWindow | null>(() => {
     if (!tree || tree.count === 0) return null;
     const whole = wholeWindow(tree);

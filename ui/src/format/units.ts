@@ -51,10 +51,16 @@ export function formatCount(count: number): string {
   ]).replace(' ', ' ');
 }
 
-export function formatRate(perSecond: number): string {
-  if (perSecond === 0) return '0/s';
-  if (perSecond < 0.1) return `${short(perSecond * 60)}/min`;
-  return `${perSecond >= 1000 ? `${short(perSecond / 1000)} k` : short(perSecond)}/s`;
+export type RateUnit = 's' | 'min';
+
+/** One unit for a column of rates: numbers one compares should not change it from row to row. */
+export function rateUnitFor(perSecond: readonly number[]): RateUnit {
+  return Math.max(0, ...perSecond) < 0.5 ? 'min' : 's';
+}
+
+export function formatRate(perSecond: number, unit: RateUnit = perSecond > 0 && perSecond < 0.1 ? 'min' : 's'): string {
+  const rate = unit === 'min' ? perSecond * 60 : perSecond;
+  return `${rate >= 1000 ? `${short(rate / 1000)} k` : short(rate)}/${unit}`;
 }
 
 /** `share` is 0..1. Tiny but real shares never print as 0 %. */

@@ -1,4 +1,4 @@
-// Narrowing a question: adds a condition to a TraceQL query without changing what it meant.
+// Questions in TraceQL that the page asks by itself, and narrowing one without changing what it meant.
 
 /** A single `{ … }` takes the condition inside; anything else gets a further filter stage. */
 export function narrow(query: string, condition: string): string {
@@ -11,6 +11,16 @@ export function narrow(query: string, condition: string): string {
     return `{ ${inner.includes('||') ? `(${inner})` : inner} && ${condition} }`;
   }
   return text ? `${text} | { ${condition} }` : `{ ${condition} }`;
+}
+
+/** What arrives at a service, or the spans of one of its operations. */
+export function spansOf(service: string, operation: string | null = null): string {
+  return `{ resource.service.name = ${JSON.stringify(service)} && ${operation === null ? 'kind = server' : `name = ${JSON.stringify(operation)}`} }`;
+}
+
+/** The slowest twentieth, where `p95Ns` is known. */
+export function slowestOf(service: string, operation: string | null, p95Ns: number): string {
+  return narrow(spansOf(service, operation), `duration > ${durationLiteral(p95Ns)}`);
 }
 
 /** Nanoseconds as TraceQL writes them, rounded to what a person would type. */

@@ -6,9 +6,9 @@ import { formatDuration, formatShare } from '../format/units';
 const WORDS: Record<string, [label: string, colour: string]> = {
   cpu: ['on CPU', 'var(--cpu)'],
   lock: ['waiting for locks', 'var(--wait)'],
-  io: ['waiting for I/O', 'color-mix(in srgb, var(--wait) 70%, var(--panel))'],
+  io: ['waiting for I/O', 'repeating-linear-gradient(135deg, var(--wait) 0 3px, color-mix(in srgb, var(--wait) 50%, var(--panel)) 3px 5px)'],
   gc: ['allocating, GC', 'color-mix(in srgb, var(--cpu) 60%, var(--panel))'],
-  waiting: ['waiting', 'var(--wait)'],
+  waiting: ['waiting', 'repeating-linear-gradient(45deg, var(--wait) 0 2px, color-mix(in srgb, var(--wait) 30%, var(--panel)) 2px 5px)'],
   scheduling: ['waiting for a CPU', 'color-mix(in srgb, var(--wait) 45%, var(--panel))'],
   child: ['in child spans', 'var(--child)'],
   downstream: ['in other services', 'var(--child)'],

@@ -4,6 +4,7 @@ import { CopyButton } from '../app/CopyButton';
 import { dateAndTime, utc } from '../format/clock';
 import { formatDuration } from '../format/units';
 import { hrefOf } from '../location/urlState';
+import { spansOf } from '../traceql/narrow';
 import { hexId, type TraceModel } from './traceModel';
 
 function Attributes({ pairs }: { pairs: readonly KeyValue[] }) {
@@ -19,13 +20,9 @@ function Attributes({ pairs }: { pairs: readonly KeyValue[] }) {
   );
 }
 
-/** A query that finds spans like this one. */
-function queryFor(trace: TraceModel, span: number): string {
-  return `{ resource.service.name = ${JSON.stringify(trace.service[span])} && name = ${JSON.stringify(trace.name[span])} }`;
-}
-
 export function SpanDrawer({ trace, span }: { trace: TraceModel; span: number }) {
   const raw = trace.raw[span]!;
+  const likeIt = spansOf(trace.service[span]!, trace.name[span]!);
   const startMs = trace.originMs + trace.start[span]! / 1e6;
   const kind = (raw.kind ?? '').replace('SPAN_KIND_', '').toLowerCase();
   return (
@@ -41,9 +38,9 @@ export function SpanDrawer({ trace, span }: { trace: TraceModel; span: number })
         {trace.failed[span] === 1 && <span className="wf-error">✕ error{raw.status?.message ? `: ${raw.status.message}` : ''}</span>}
         <span className="grow" />
         <CopyButton text={trace.spanId[span]!} label={`Copy span id ${trace.spanId[span]!.slice(0, 8)}…`} />
-        <CopyButton text={queryFor(trace, span)} label="Copy as TraceQL" />
+        <CopyButton text={likeIt} label="Copy as TraceQL" />
         <CopyButton text={JSON.stringify(raw, null, 2)} label="Copy JSON" />
-        <a href={hrefOf(['traces'], { q: queryFor(trace, span) })}>Others like it</a>
+        <a href={hrefOf(['traces'], { q: likeIt })}>Others like it</a>
       </div>
       {(raw.attributes?.length ?? 0) > 0 && (
         <>

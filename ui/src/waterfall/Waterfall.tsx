@@ -14,13 +14,14 @@ import { filterSpans } from './spanFilter';
 import { clampTime, timeTicks, type TimeWindow } from './TimeWindow';
 import type { TraceModel } from './traceModel';
 import { WaterfallMinimap } from './WaterfallMinimap';
+import { WaterfallLegend } from './WaterfallLegend';
 import { GroupRow, SpanRow } from './WaterfallRow';
 
 const ROW = 22;
 const DRAWER = 240;
 const SPARE = 8;
-/** Minimap, filter bar and axis. */
-const CHROME = 104;
+/** Minimap, filter bar, axis and legend. */
+const CHROME = 124;
 
 interface Props {
   trace: TraceModel;
@@ -60,6 +61,7 @@ export function Waterfall({ trace, facts, selected, onSelect, filter, onFilter }
   }, [onlyCritical, onlyMatches, matched, path, trace.count]);
   const rows = useMemo(() => visibleRows(trace, grouping, { collapsed, openGroups, maxDepth, keep, grouped: true }), [trace, grouping, collapsed, openGroups, maxDepth, keep]);
   const hasFacts = facts !== null && Object.keys(facts).length > 0;
+  const hasEvents = useMemo(() => trace.raw.some((span) => (span.events?.length ?? 0) > 0), [trace]);
   const matches = useMemo(() => (matched ? matched.reduce((sum, hit) => sum + hit, 0) : 0), [matched]);
 
   const selectedRow = useMemo(() => rows.indexOf(groupSelected < 0 ? groupSelected : selected), [rows, selected, groupSelected]);
@@ -263,6 +265,7 @@ export function Waterfall({ trace, facts, selected, onSelect, filter, onFilter }
           )}
         </div>
       </div>
+      <WaterfallLegend hasProfiles={hasFacts} hasEvents={hasEvents} />
       {isDocked && selected >= 0 && (
         <section className="wf-drawer docked" tabIndex={0} aria-label="Details of the span">
           <SpanDrawer trace={trace} span={selected} />

@@ -108,8 +108,11 @@ export const GroupRow = memo(function GroupRow({ trace, window, top, colour, sel
         >
           {open ? '▾' : '▸'}
         </button>
-        <span className="wf-name">
-          <span className="wf-service">{trace.service[first]}</span> {trace.name[first]} <b>× {group.members.length}</b> · {formatDuration(group.totalNs)}
+        <span className="wf-name" title={`${trace.service[first]} ${trace.name[first]}`}>
+          <span className="wf-service">{trace.service[first]}</span> {trace.name[first]}
+        </span>
+        <span className="wf-count">
+          <b>× {group.members.length}</b> · {formatDuration(group.totalNs)}
         </span>
         {group.failed > 0 && <span className="wf-error">✕ {group.failed} errors</span>}
       </div>

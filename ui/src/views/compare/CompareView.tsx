@@ -2,10 +2,11 @@
 import { useCallback, useMemo, useState } from 'react';
 import { cohortDiff, cohortFlame } from '../../api/cohort';
 import type { Exactness } from '../../api/evidence';
-import { readLabelValues, readProfileTypes, selectDiff, selectFlame } from '../../api/profiles';
-import { CPU_TYPE, sortTypes, typeLabel, unitOfType } from '../../api/profileTypes';
+import { readLabelValues, selectDiff, selectFlame } from '../../api/profiles';
+import { CPU_TYPE, unitOfType } from '../../api/profileTypes';
 import { type Answer, useAnswer } from '../../api/useAnswer';
 import { EvidenceStrip } from '../../app/EvidenceStrip';
+import { TypeSelect } from '../../app/TypeSelect';
 import { Failure, Progress } from '../../app/Waiting';
 import type { DiffMode, SideSizes } from '../../flame/diff';
 import type { LoadedFlame } from '../../flame/flameWorker';
@@ -36,7 +37,6 @@ export default function CompareView() {
   const [evidence, setEvidence] = useState<Exactness | null>(null);
   const [requests, setRequests] = useState<{ a?: number; b?: number }>({});
   const services = useAnswer(`services|${resolved.fromMs}`, (signal) => readLabelValues('service_name', [], resolved, signal));
-  const types = useAnswer(`types|${resolved.fromMs}`, (signal) => readProfileTypes(resolved, signal));
   const service = params.service ?? services.value?.[0] ?? '';
   const sides = useMemo(() => {
     const read = (name: 'a' | 'b'): Side => ({ selector: params[`${name}.q`] ?? '', from: params[`${name}.from`] ?? '', to: params[`${name}.to`] ?? '' });
@@ -96,16 +96,7 @@ export default function CompareView() {
           </button>
         </span>
         <h1>{service}</h1>
-        <label>
-          Type{' '}
-          <select value={type} onChange={(event) => setType(event.target.value)}>
-            {[...new Set([...sortTypes(types.value ?? []).map((known) => known.ID), type])].map((id) => (
-              <option key={id} value={id}>
-                {typeLabel(id)}
-              </option>
-            ))}
-          </select>
-        </label>
+        <TypeSelect value={type} set={setType} range={resolved} />
         <label>
           By{' '}
           <select value={mode} onChange={(event) => setMode(event.target.value)}>

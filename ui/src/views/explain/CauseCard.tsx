@@ -58,24 +58,28 @@ export function CauseCard({ cause, rank, target, isTrace, isChange }: Props) {
   );
 }
 
-function Against({ cause: { slow_ms, fast_ms, delta_ms, interval_ms, share }, sides }: { cause: Cause; sides: readonly [string, string] }) {
+function Against({ cause: { slow_ms, fast_ms, delta_ms, interval_ms, share, waiting_for_cpu_ms = 0 }, sides }: { cause: Cause; sides: readonly [string, string] }) {
   const most = Math.max(slow_ms, fast_ms, 1e-9);
-  const bar = (label: string, value: number, colour: string) => (
+  const widthOf = (value: number) => `${(Math.max(0, value) / most) * 100}%`;
+  const bar = (label: string, value: number, colour: string, waiting: number) => (
     <>
       <span>{label}</span>
-      <i style={{ width: `${(Math.max(0, value) / most) * 100}%`, background: colour }} />
+      <span className="against-bar" style={{ color: colour }}>
+        <i style={{ width: widthOf(value - waiting) }} />
+        {waiting > 0 && <i className="waiting" title={`${ms(waiting)} of it waiting for a CPU`} style={{ width: widthOf(waiting) }} />}
+      </span>
       <span className="number">{ms(value)}</span>
     </>
   );
   return (
     <div className="against">
-      {bar(sides[0], slow_ms, 'var(--more)')}
-      {bar(sides[1], fast_ms, 'var(--less)')}
+      {bar(sides[0], slow_ms, 'var(--more)', waiting_for_cpu_ms)}
+      {bar(sides[1], fast_ms, 'var(--less)', 0)}
       <span />
       <span className="muted">
         {ms(delta_ms)} more, {ms(interval_ms[0])} to {ms(interval_ms[1])} with 95 % confidence
       </span>
-      <span className="number">{formatShare(share)}</span>
+      <span className="number" title="of the whole difference">{formatShare(share)}</span>
     </div>
   );
 }

@@ -1,6 +1,6 @@
 // The operations that delay the answer, callers above callees, each with its own time in a slow and in a fast request.
 import type { PathStep } from '../../api/explain';
-import { ms } from './wording';
+import { ms, operationOf } from './wording';
 
 export function CriticalPath({ steps, isChange }: { steps: readonly PathStep[]; isChange: boolean }) {
   const longest = Math.max(1e-9, ...steps.flatMap((step) => [step.ms, step.fast_ms]));
@@ -15,8 +15,9 @@ export function CriticalPath({ steps, isChange }: { steps: readonly PathStep[]; 
         <span className="number muted">{then}</span>
         {steps.map((step, index) => (
           <div key={index} style={{ display: 'contents' }}>
-            <span className="ellipsis" style={{ paddingLeft: 12 * Math.min(step.depth, 12) }} title={`${step.service} ${step.operation}`}>
+            <span className="ellipsis" style={{ paddingLeft: 12 * Math.min(step.depth, 12) }} title={operationOf(step)}>
               <span className="muted">{step.service}</span> {step.operation}
+              {step.callee && <span className="muted"> → {step.callee}</span>}
               {step.calls >= 1.5 && <span className="muted"> × {step.calls.toFixed(step.calls < 10 ? 1 : 0)}</span>}
             </span>
             <span className="bars" aria-hidden="true">

@@ -15,6 +15,8 @@ import { LedgerBar } from '../../waterfall/LedgerBar';
 import { CauseCard } from './CauseCard';
 import { ChangeTable } from './ChangeTable';
 import { CriticalPath } from './CriticalPath';
+import { SlowestOperations } from './SlowestOperations';
+import { WidestPart } from './WidestPart';
 import { ms, sidesOf } from './wording';
 
 const isTraceId = (text: string) => /^[0-9a-f]{8,32}(:[0-9a-f]{16})?$/i.test(text);
@@ -51,6 +53,7 @@ export default function ExplainView() {
             <p>
               A trace id, or a question that selects slow spans, such as <code>{'{ name = "checkout" && duration > 1s }'}</code>. The quickest way: <a href={hrefOf(['traces'])}>Traces</a>, drag a box over what is slow, Explain.
             </p>
+            <SlowestOperations range={resolved} />
           </Empty>
         )}
         {answer.value && <Story explanation={answer.value} target={target} baseline={baseline} />}
@@ -90,7 +93,7 @@ function ChangedAt({ after, range }: { after: string; range: ResolvedRange }) {
 }
 
 function Story({ explanation, target, baseline }: { explanation: Explanation; target: string; baseline: string }) {
-  const { causes, comparison, coverage, critical_path, ledger, moved = [], notes } = explanation;
+  const { causes, comparison, coverage, critical_path, ledger, moved = [], notes, widest } = explanation;
   const parts = ledger.parts.map((part) => ({ ...part, ns: part.ms * 1e6 }));
   return (
     <div className="explain">
@@ -114,6 +117,7 @@ function Story({ explanation, target, baseline }: { explanation: Explanation; ta
       {causes.map((cause, index) => (
         <CauseCard key={index} cause={cause} rank={index + 1} target={target} isTrace={isTraceId(target)} isChange={comparison !== undefined} />
       ))}
+      {widest && <WidestPart widest={widest} target={target} isTrace={isTraceId(target)} />}
       {critical_path.length > 0 && <CriticalPath steps={critical_path} isChange={comparison !== undefined} />}
       <section className="panel cause" aria-label="Not explained">
         <span className="rank">?</span>

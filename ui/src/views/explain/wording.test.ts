@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Cause, Explanation, SideSummary } from '../../api/explain';
-import { detailsOf, placeOf, sidesOf } from './wording';
+import { detailsOf, operationOf, placeOf, sidesOf } from './wording';
 
 const cause: Cause = {
   kind: 'cpu', service: 'tax', operation: 'calculateTax', function: 'lookupTaxRate', file: 'shop/tax.go', line: 112, slow_ms: 1950, fast_ms: 48, delta_ms: 1902,
@@ -25,6 +25,14 @@ describe('wording of explanations', () => {
       'customer = acme in 90 % of slow and 10 % of fast requests.',
       'cart.items is 44.0 on average instead of 3.0.',
     ]);
+  });
+  it('says what a function waited for a CPU, where that is worth a word', () => {
+    expect(detailsOf({ ...cause, waiting_for_cpu_ms: 1000 })).toEqual(['1 s of it without a CPU: others kept the machine busy.']);
+    expect(detailsOf({ ...cause, waiting_for_cpu_ms: 3 })).toEqual([]);
+  });
+  it('names the callee of a call', () => {
+    expect(operationOf({ service: 'checkout', operation: 'POST', callee: 'tax' })).toBe('checkout POST → tax');
+    expect(operationOf(cause)).toBe('tax calculateTax');
   });
   it('says who is compared with whom', () => {
     const explanation = { slow: side(1, 1900), fast: side(214, 150) } as Explanation;

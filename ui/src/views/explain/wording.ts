@@ -5,19 +5,23 @@ import { formatCount, formatDuration, formatShare } from '../../format/units';
 export const ms = (value: number) => formatDuration(value * 1e6);
 
 /** `tax.go:112` */
-export function placeOf({ file, line }: Cause): string {
+export function placeOf({ file, line }: Pick<Cause, 'file' | 'line'>): string {
   return file ? `${file.split('/').pop()}${line ? `:${line}` : ''}` : '';
 }
 
-/** `tax POST /v1/tax` */
-export function operationOf({ service, operation }: { service: string; operation: string }): string {
-  return `${service} ${operation}`.trim();
+/** `tax POST /v1/tax`, `checkout POST → tax` */
+export function operationOf({ service, operation, callee }: { service: string; operation: string; callee?: string | null }): string {
+  return `${service} ${operation}`.trim() + (callee ? ` → ${callee}` : '');
 }
 
+/** A smaller share of a difference is not worth a sentence. */
+const WORTH_A_WORD = 0.1;
+
 /** `40.0 calls instead of 2.0`, and which requests have it. */
-export function detailsOf({ calls, where }: Cause, isChange = false): string[] {
+export function detailsOf({ calls, where, delta_ms, waiting_for_cpu_ms = 0 }: Cause, isChange = false): string[] {
   const [these, those] = isChange ? ['requests after it', 'those before'] : ['slow', 'fast requests'];
   const details: string[] = [];
+  if (waiting_for_cpu_ms >= WORTH_A_WORD * delta_ms) details.push(`${ms(waiting_for_cpu_ms)} of it without a CPU: others kept the machine busy.`);
   if (calls && Math.abs(calls.slow - calls.fast) >= 0.5) {
     details.push(`${calls.slow.toFixed(1)} calls a request instead of ${calls.fast.toFixed(1)}: ${ms(calls.more_calls_ms)} by more calls, ${ms(calls.slower_calls_ms)} by slower ones.`);
   }

@@ -1,11 +1,12 @@
 // Explore profiles: by service, type and labels, over time.
 import { useCallback, useMemo, useState } from 'react';
 import type { Exactness } from '../../api/evidence';
-import { readLabelNames, readLabelValues, readProfileTypes, selectFlame, selectionPprofAddress, selectSeries } from '../../api/profiles';
-import { CPU_TYPE, selectorOf, sortTypes, typeLabel, unitOfType } from '../../api/profileTypes';
+import { readLabelNames, readLabelValues, selectFlame, selectionPprof, selectSeries } from '../../api/profiles';
+import { CPU_TYPE, selectorOf, typeLabel, unitOfType } from '../../api/profileTypes';
 import { useAnswer } from '../../api/useAnswer';
 import { EvidenceStrip } from '../../app/EvidenceStrip';
 import { FitToData } from '../../app/FitToData';
+import { TypeSelect } from '../../app/TypeSelect';
 import { Empty, Failure, Progress, Shown } from '../../app/Waiting';
 import { SeriesChart } from '../../charts/SeriesChart';
 import type { LoadedFlame } from '../../flame/flameWorker';
@@ -31,7 +32,6 @@ export default function ProfilesView() {
   const when = `${resolved.fromMs}|${resolved.toMs}`;
   const [evidence, setEvidence] = useState<Exactness | null>(null);
   const [nodes, setNodes] = useState(0);
-  const types = useAnswer(`types|${when}`, (signal) => readProfileTypes(resolved, signal));
   const services = useAnswer(`services|${when}`, (signal) => readLabelValues('service_name', [], resolved, signal));
   const chosen = service || services.value?.[0] || '';
   const selector = useMemo(() => (labels ? labels.replace(/\{/, `{service_name=${JSON.stringify(chosen)}, `).replace(/, }$/, '}') : selectorOf({ service_name: chosen })), [labels, chosen]);
@@ -59,7 +59,7 @@ export default function ProfilesView() {
   }, [lines, step]);
   useKeys('Profiles', [{ key: 'c', does: 'compare with the time before', run: () => openView(['compare'], { service: chosen, type }) }]);
 
-  if (types.error && services.error) return <Failure error={services.error} what="profiles" retry={services.retry} />;
+  if (services.error) return <Failure error={services.error} what="profiles" retry={services.retry} />;
   if (services.value && services.value.length === 0 && !services.loading) {
     return (
       <Empty title="No profiles in this time range">
@@ -75,16 +75,7 @@ export default function ProfilesView() {
     <>
       <div className="bar">
         <h1>{chosen}</h1>
-        <label>
-          Type{' '}
-          <select value={type} onChange={(event) => setType(event.target.value)}>
-            {[...new Set([...sortTypes(types.value ?? []).map((known) => known.ID), type])].map((id) => (
-              <option key={id} value={id}>
-                {typeLabel(id)}
-              </option>
-            ))}
-          </select>
-        </label>
+        <TypeSelect value={type} set={setType} range={resolved} />
         <LabelFilter value={labels} set={(next) => setLabels(next || null)} />
         <label>
           Split by{' '}
@@ -124,7 +115,7 @@ export default function ProfilesView() {
         </div>
         <Progress what={`the ${typeLabel(type)} flame graph of ${chosen}`} answer={flame} />
         {flame.error && <Failure error={flame.error} what="flame graphs" retry={flame.retry} />}
-        {flame.value && <FlameView bytes={flame.value} unit={unit} title={`${chosen} ${typeLabel(type)}`} onLoaded={onLoaded} pprofHref={selectionPprofAddress({ typeId: type, selector, range: resolved })} />}
+        {flame.value && <FlameView bytes={flame.value} unit={unit} title={`${chosen} ${typeLabel(type)}`} onLoaded={onLoaded} pprof={() => selectionPprof({ typeId: type, selector, range: resolved })} />}
       </div>
       <EvidenceStrip evidence={evidence} extra={nodes ? `${nodes.toLocaleString('en-US')} frames · ${chosen} · ${typeLabel(type)}` : undefined} />
     </>

@@ -2,14 +2,15 @@ import { useMemo } from 'react';
 import { type GraphEdge, readServiceGraph } from '../../api/services';
 import { useAnswer } from '../../api/useAnswer';
 import { Empty, Shown } from '../../app/Waiting';
-import { formatDuration, formatRate, formatShare } from '../../format/units';
+import { formatDuration, formatRate, formatShare, type RateUnit, rateUnitFor } from '../../format/units';
 import type { ResolvedRange } from '../../location/timeRange';
 import { hrefOf } from '../../location/urlState';
 import { serviceColours } from '../../theme/evenPalette';
 import { useTheme } from '../../theme/theme';
 import { layoutGraph } from './graphLayout';
 
-const BOX = { width: 176, height: 44, gapX: 150, gapY: 26 };
+const BOX = { width: 176, height: 44, gapX: 170, gapY: 26 };
+const LABEL_HEIGHT = 14;
 
 export function ServiceGraph({ range, services }: { range: ResolvedRange; services: readonly string[] }) {
   const theme = useTheme();
@@ -17,8 +18,16 @@ export function ServiceGraph({ range, services }: { range: ResolvedRange; servic
   const edges = answer.value;
   const layout = useMemo(() => layoutGraph(edges ?? [], services), [edges, services]);
   const colours = useMemo(() => serviceColours([...layout.places.keys()], theme), [layout, theme]);
+  const rateUnit = rateUnitFor((edges ?? []).map((edge) => edge.rate));
   const x = (column: number) => 10 + column * (BOX.width + BOX.gapX);
   const y = (row: number) => 10 + row * (BOX.height + BOX.gapY);
+  const curve = (edge: GraphEdge) => {
+    const from = layout.places.get(edge.client)!;
+    const to = layout.places.get(edge.server)!;
+    const [x1, y1, x2, y2] = [x(from.column) + BOX.width, y(from.row) + BOX.height / 2, x(to.column), y(to.row) + BOX.height / 2];
+    const bend = Math.max(40, Math.abs(x2 - x1) / 2);
+    return `M${x1} ${y1} C${x1 + bend} ${y1} ${x2 - bend} ${y2} ${x2} ${y2}`;
+  };
   return (
     <Shown answer={answer} what="the service graph">
       {(found) =>
@@ -27,28 +36,21 @@ export function ServiceGraph({ range, services }: { range: ResolvedRange; servic
         ) : (
           <div className="graph" tabIndex={0} role="region" aria-label="Service graph">
             <svg width={x(layout.columns)} height={y(layout.rows) + 10}>
+              {found.map((edge) => (
+                <path key={keyOf(edge)} d={curve(edge)} fill="none" stroke={edge.errors > 0.01 ? 'var(--error)' : 'var(--line-strong)'} strokeWidth={Math.min(5, 1 + Math.log10(1 + edge.rate))} strokeDasharray={edge.errors > 0.01 ? '6 3' : undefined}>
+                  <title>{`${edge.client} → ${edge.server}: ${formatRate(edge.rate, rateUnit)}, ${formatShare(edge.errors)} failed${edge.p95_ns ? `, P95 ${formatDuration(edge.p95_ns)}` : ''}`}</title>
+                </path>
+              ))}
               {found.map((edge) => {
-                const from = layout.places.get(edge.client)!;
+                // At its own end, one under the other where several callers meet: no two labels share a place.
+                const nth = found.filter((other) => other.server === edge.server).indexOf(edge);
                 const to = layout.places.get(edge.server)!;
-                const x1 = x(from.column) + BOX.width;
-                const y1 = y(from.row) + BOX.height / 2;
-                const x2 = x(to.column);
-                const y2 = y(to.row) + BOX.height / 2;
-                const bend = Math.max(40, Math.abs(x2 - x1) / 2);
                 return (
-                  <g key={`${edge.client}→${edge.server}`}>
-                    <title>{`${edge.client} → ${edge.server}: ${formatRate(edge.rate)}, ${formatShare(edge.errors)} failed${edge.p95_ns ? `, P95 ${formatDuration(edge.p95_ns)}` : ''}`}</title>
-                    <path d={`M${x1} ${y1} C${x1 + bend} ${y1} ${x2 - bend} ${y2} ${x2} ${y2}`} fill="none" stroke={edge.errors > 0.01 ? 'var(--error)' : 'var(--line-strong)'} strokeWidth={Math.min(5, 1 + Math.log10(1 + edge.rate))} strokeDasharray={edge.errors > 0.01 ? '6 3' : undefined} />
-                    <text className="edge-label" x={(x1 + x2) / 2} y={(y1 + y2) / 2 - 5} textAnchor="middle">
-                      {formatRate(edge.rate)}
-                      {edge.p95_ns ? ` · P95 ${formatDuration(edge.p95_ns)}` : ''}
-                    </text>
-                    {edge.errors > 0.005 && (
-                      <text className="edge-label failed" x={(x1 + x2) / 2} y={(y1 + y2) / 2 + 14} textAnchor="middle">
-                        ✕ {formatShare(edge.errors)} failed
-                      </text>
-                    )}
-                  </g>
+                  <text key={keyOf(edge)} className="edge-label" x={x(to.column) - 6} y={y(to.row) + BOX.height / 2 - 5 + (nth > 0 ? 5 + nth * LABEL_HEIGHT : 0)} textAnchor="end">
+                    {formatRate(edge.rate, rateUnit)}
+                    {edge.p95_ns ? ` · P95 ${formatDuration(edge.p95_ns)}` : ''}
+                    {edge.errors > 0.005 && <tspan className="failed"> ✕ {formatShare(edge.errors)}</tspan>}
+                  </text>
                 );
               })}
               {[...layout.places.values()].map((place) => (
@@ -59,7 +61,7 @@ export function ServiceGraph({ range, services }: { range: ResolvedRange; servic
                     {place.service.length > 20 ? `${place.service.slice(0, 19)}…` : place.service}
                   </text>
                   <text className="edge-label" x={x(place.column) + 12} y={y(place.row) + 32}>
-                    {callsInto(found, place.service)}
+                    {callsInto(found, place.service, rateUnit)}
                   </text>
                 </a>
               ))}
@@ -71,11 +73,13 @@ export function ServiceGraph({ range, services }: { range: ResolvedRange; servic
   );
 }
 
+const keyOf = (edge: GraphEdge) => `${edge.client}→${edge.server}`;
+
 /** What arrives at a service over all its callers. */
-function callsInto(edges: readonly GraphEdge[], service: string): string {
+function callsInto(edges: readonly GraphEdge[], service: string, unit: RateUnit): string {
   const incoming = edges.filter((edge) => edge.server === service);
   if (incoming.length === 0) return 'entry';
   const rate = incoming.reduce((sum, edge) => sum + edge.rate, 0);
   const failed = incoming.reduce((sum, edge) => sum + edge.rate * edge.errors, 0) / (rate || 1);
-  return `${formatRate(rate)}${failed > 0.005 ? ` · ${formatShare(failed)} failed` : ''}`;
+  return `${formatRate(rate, unit)}${failed > 0.005 ? ` · ${formatShare(failed)} failed` : ''}`;
 }

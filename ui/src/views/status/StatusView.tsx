@@ -96,12 +96,12 @@ function Headline({ status }: { status: ServerStatus }) {
 function RateTile({ title, looks, counter, status, bytes = false }: { title: string; looks: readonly Look[]; counter: string; status: ServerStatus; bytes?: boolean }) {
   const rates = ratesOf(looks, counter);
   const recent = rates.slice(-5);
-  const rate = recent.length > 0 ? recent.reduce((sum, value) => sum + value, 0) / recent.length : 0;
+  const rate = recent.length > 0 ? recent.reduce((sum, value) => sum + value, 0) / recent.length : null;
   const total = Number(status.ingest?.[counter] ?? 0);
   return (
     <section className="panel tile">
       <h2>{title}</h2>
-      <b>{bytes ? `${formatBytes(rate)}/s` : formatRate(rate)}</b>
+      <b>{rate === null ? '…' : bytes ? `${formatBytes(rate)}/s` : formatRate(rate, 's')}</b>
       <Spark values={rates.length > 1 ? rates : undefined} label={`${title} over the last minutes`} width={120} height={22} />
       <span className="muted">{bytes ? formatBytes(total) : formatCount(total)} since the start</span>
     </section>

@@ -13,9 +13,13 @@ function millisOf(time: number | string | null | undefined): number | null {
   return value * 1e3;
 }
 
+const DAY_MS = 86_400_000;
+
 function When({ time }: { time: number | string | null | undefined }) {
   const ms = millisOf(time);
-  return ms === null ? <span className="muted">–</span> : <span title={utc(ms)}>{dateAndTime(ms)}</span>;
+  if (ms === null) return <span className="muted">–</span>;
+  // Names of code are kept by the day, in UTC.
+  return <span title={utc(ms)}>{ms % DAY_MS === 0 ? `${utc(ms).slice(0, 10)}, the day` : dateAndTime(ms)}</span>;
 }
 
 /** Rows, bytes and age of what is stored, by table and level. */

@@ -1,9 +1,11 @@
 // The code of the selected span, at once: scope and type switch, ledger, flame graph.
-import { useCallback, useDeferredValue, useMemo } from 'react';
-import { cohortFlame, cohortLedger, type Ledger, mergedFlame } from '../../api/cohort';
+import { useCallback, useDeferredValue, useEffect, useMemo, useState } from 'react';
+import { cohortFlame, cohortLedger, cohortPprof, explainedShare, type Ledger, mergedFlame } from '../../api/cohort';
 import type { Exactness } from '../../api/evidence';
-import { profileAddress, readProfile, readTimedSamples, type Scope, type SpanProfileFacts } from '../../api/profiles';
+import { readProfile, readTimedSamples, type Scope, type SpanProfileFacts } from '../../api/profiles';
+import { typeLabel, unitOfType } from '../../api/profileTypes';
 import { useAnswer } from '../../api/useAnswer';
+import { TypeSelect } from '../../app/TypeSelect';
 import { Failure, Progress } from '../../app/Waiting';
 import type { LoadedFlame } from '../../flame/flameWorker';
 import { FlameView } from '../../flame/FlameView';
@@ -25,14 +27,12 @@ const SCOPE_HINTS: Record<Scope, string> = {
   trace: 'Samples of the whole trace',
   process: 'All samples of the process while the span ran',
 };
-const TYPES = ['cpu', 'wall', 'off_cpu', 'alloc_space', 'mutex', 'block'];
 
 interface Props {
   trace: TraceModel;
   traceId: string;
   span: number;
   facts: Readonly<Record<string, SpanProfileFacts>> | null;
-  summaryMissing: boolean;
   onEvidence: (evidence: Exactness | null) => void;
 }
 
@@ -47,12 +47,15 @@ export function SpanCode({ trace, traceId, span: chosen, facts, onEvidence }: Pr
   const range = useMemo(() => ({ fromMs: trace.originMs - 60_000, toMs: trace.originMs + trace.totalNs / 1e6 + 60_000 }), [trace]);
   const query = `{ trace:id = "${traceId}" && span:id = "${spanId}" }`;
   const subject = scope === 'trace' ? traceId : spanId;
+  const ofTrace = scope === 'span' || scope === 'trace' ? { trace_id: traceId, ...(scope === 'span' ? { span_id: spanId } : {}), type } : null;
   const flame = useAnswer(`${traceId}|${subject}|${scope}|${type}|${merged}`, (signal) => {
     if (merged) return mergedFlame({ query, type, range, scope: 'subtree' }, signal);
-    if (scope === 'span') return readProfile({ trace_id: traceId, span_id: spanId, type }, signal);
-    if (scope === 'trace') return readProfile({ trace_id: traceId, type }, signal);
-    return cohortFlame({ query, type, range, scope }, signal);
+    return ofTrace ? readProfile(ofTrace, signal) : cohortFlame({ query, type, range, scope }, signal);
   });
+  const pprof = () => {
+    const { signal } = new AbortController();
+    return ofTrace ? readProfile(ofTrace, signal, 'pprof') : cohortPprof({ query, type, range, scope }, signal);
+  };
   const remoteLedger = useAnswer(`${traceId}|${spanId}|${type}`, (signal) => cohortLedger({ query, type, range, scope: 'span' }, signal));
   const ledger = useMemo<Ledger>(() => {
     if (remoteLedger.value) return remoteLedger.value;
@@ -67,14 +70,16 @@ export function SpanCode({ trace, traceId, span: chosen, facts, onEvidence }: Pr
       ],
     };
   }, [remoteLedger.value, trace, span, facts, spanId]);
-  const onLoaded = useCallback((loaded: LoadedFlame) => onEvidence(loaded.exactness), [onEvidence]);
-  const loadTimeline = useCallback(
-    (signal: AbortSignal) => {
+  const [exactness, setExactness] = useState<Exactness | null>(null);
+  const onLoaded = useCallback((loaded: LoadedFlame) => setExactness(loaded.exactness), []);
+  useEffect(() => onEvidence(exactness && { ...exactness, explained: explainedShare(ledger) }), [exactness, ledger, onEvidence]);
+  const timed = {
+    key: `timed|${traceId}|${subject}|${scope}|${type}`,
+    load: (signal: AbortSignal) => {
       const ids = scope === 'span' ? [spanId] : trace.spanId.slice(span, trace.subtreeEnd[span]);
       return readTimedSamples(traceId, scope === 'trace' || scope === 'process' ? null : new Set(ids), type, signal);
     },
-    [trace, traceId, scope, span, spanId, type],
-  );
+  };
   useKeys('Code of the span', [
     { key: 'g', does: 'merged tree of spans and code', run: () => setMerged(merged ? null : '1') },
     { key: 'f', does: 'to the flame graph', run: () => document.querySelector<HTMLElement>('.flame-stage')?.focus() },
@@ -95,23 +100,19 @@ export function SpanCode({ trace, traceId, span: chosen, facts, onEvidence }: Pr
             spans + code
           </button>
         </span>
-        <select aria-label="Profile type" value={type} onChange={(event) => setType(event.target.value)}>
-          {TYPES.map((name) => (
-            <option key={name}>{name}</option>
-          ))}
-        </select>
+        <TypeSelect value={type} set={setType} range={range} />
       </div>
       <LedgerBar ledger={ledger} of={`of ${trace.name[span]}`} />
-      <Progress what={`${type} samples of ${trace.name[span]}`} answer={flame} />
+      <Progress what={`${typeLabel(type)} samples of ${trace.name[span]}`} answer={flame} />
       {flame.error && <Failure error={flame.error} what={merged ? 'merged trees' : `flame graphs of ${scope === 'span' || scope === 'trace' ? 'spans' : `a ${scope}`}`} retry={flame.retry} />}
       {flame.value && (
         <FlameView
           bytes={flame.value}
-          unit={type.startsWith('alloc') ? 'bytes' : 'nanoseconds'}
-          title={`${trace.name[span]} ${type}`}
+          unit={unitOfType(type)}
+          title={`${trace.name[span]} ${typeLabel(type)}`}
           onLoaded={onLoaded}
-          loadTimeline={loadTimeline}
-          pprofHref={profileAddress({ trace_id: traceId, ...(scope === 'trace' ? {} : { span_id: spanId }), type }, 'pprof')}
+          timed={timed}
+          pprof={pprof}
         />
       )}
     </>

@@ -91,7 +91,7 @@ export default function TraceView({ traceId }: { traceId: string }) {
       <div className="view-body flush">
         <SplitPanes
           left={<Waterfall trace={trace} facts={facts} selected={selected} onSelect={onSelect} filter={filter} onFilter={onFilter} />}
-          right={selected >= 0 && <SpanCode trace={trace} traceId={traceId} span={selected} facts={facts} summaryMissing={summary.error?.kind === 'missing'} onEvidence={setEvidence} />}
+          right={selected >= 0 && <SpanCode trace={trace} traceId={traceId} span={selected} facts={facts} onEvidence={setEvidence} />}
         />
       </div>
       <EvidenceStrip evidence={evidence} extra={summary.error?.kind === 'missing' ? 'this server does not have per-span profile summaries yet: bars show durations only' : undefined} />

@@ -1,9 +1,11 @@
 // The code behind a set of spans: flame graph, or the difference to the rest.
-import { useCallback, useMemo, useState } from 'react';
-import { cohortDiff, cohortFlame, cohortLedger } from '../../api/cohort';
+import { useCallback, useEffect, useState } from 'react';
+import { cohortDiff, cohortFlame, cohortLedger, cohortPprof, explainedShare } from '../../api/cohort';
 import type { Exactness } from '../../api/evidence';
 import type { Scope } from '../../api/profiles';
+import { typeLabel, unitOfType } from '../../api/profileTypes';
 import { useAnswer } from '../../api/useAnswer';
+import { TypeSelect } from '../../app/TypeSelect';
 import { Failure, Progress } from '../../app/Waiting';
 import type { DiffMode, SideSizes } from '../../flame/diff';
 import type { LoadedFlame } from '../../flame/flameWorker';
@@ -21,7 +23,6 @@ interface Props {
   onEvidence: (evidence: Exactness | null) => void;
 }
 
-const TYPES = ['cpu', 'wall', 'off_cpu', 'alloc_space', 'mutex', 'block'];
 const MODES: readonly [DiffMode, string][] = [
   ['per-request', 'per request'],
   ['share', 'share'],
@@ -37,27 +38,22 @@ export function CohortCode({ query, baseline, range, subject, onEvidence }: Prop
   const key = `${query}|${baseline ?? ''}|${range.fromMs}|${range.toMs}|${type}|${scope}`;
   const flame = useAnswer(key, (signal) => (baseline ? cohortDiff({ query, baseline, type, range, scope }, signal) : cohortFlame({ query, type, range, scope, maxNodes: 100_000 }, signal)));
   const ledger = useAnswer(baseline ? null : `ledger|${query}|${range.fromMs}|${range.toMs}|${scope}`, (signal) => cohortLedger({ query, type, range, scope }, signal));
-  const onLoaded = useCallback(
-    (loaded: LoadedFlame) => {
-      onEvidence(loaded.exactness);
-      // In a diff, side A is the baseline and side B the selection.
-      setSizes({ requestsA: loaded.baseline?.spans, requestsB: loaded.exactness?.spans });
-    },
-    [onEvidence],
-  );
+  const [exactness, setExactness] = useState<Exactness | null>(null);
+  const onLoaded = useCallback((loaded: LoadedFlame) => {
+    setExactness(loaded.exactness);
+    // In a diff, side A is the baseline and side B the selection.
+    setSizes({ requestsA: loaded.baseline?.spans, requestsB: loaded.exactness?.spans });
+  }, []);
+  useEffect(() => onEvidence(exactness && { ...exactness, explained: ledger.value ? explainedShare(ledger.value) : undefined }), [exactness, ledger.value, onEvidence]);
+  const pprof = () => cohortPprof({ query, type, range, scope }, new AbortController().signal);
   const mode: DiffMode = modeText === 'per-request' && !(sizes.requestsA && sizes.requestsB) ? 'share' : (modeText as DiffMode);
-  const known = useMemo(() => sizes, [sizes]);
   return (
     <>
       <div className="bar" style={{ padding: '2px 8px' }}>
         <b className="ellipsis" style={{ maxWidth: '34ch' }}>
           {baseline ? `${subject} against the rest` : `Code of ${subject}`}
         </b>
-        <select aria-label="Profile type" value={type} onChange={(event) => setType(event.target.value)}>
-          {TYPES.map((name) => (
-            <option key={name}>{name}</option>
-          ))}
-        </select>
+        <TypeSelect value={type} set={setType} range={range} />
         <select aria-label="Scope" value={scope} onChange={(event) => setScope(event.target.value)}>
           <option value="span">the spans alone</option>
           <option value="subtree">with their children</option>
@@ -75,9 +71,9 @@ export function CohortCode({ query, baseline, range, subject, onEvidence }: Prop
         )}
       </div>
       {ledger.value && <LedgerBar ledger={ledger.value} of="per request" />}
-      <Progress what={`${type} samples of ${subject}`} answer={flame} />
+      <Progress what={`${typeLabel(type)} samples of ${subject}`} answer={flame} />
       {flame.error && <Failure error={flame.error} what={baseline ? 'differences of cohorts' : 'flame graphs of cohorts'} retry={flame.retry} />}
-      {flame.value && <FlameView bytes={flame.value} unit={type === 'alloc_space' ? 'bytes' : 'nanoseconds'} title={`${subject} ${type}`} onLoaded={onLoaded} diffMode={mode} sizes={known} />}
+      {flame.value && <FlameView bytes={flame.value} unit={unitOfType(type)} title={`${subject} ${typeLabel(type)}`} onLoaded={onLoaded} diffMode={mode} sizes={sizes} pprof={baseline ? undefined : pprof} />}
     </>
   );
 }

@@ -16,7 +16,7 @@ import { Heatmap } from '../../heatmap/Heatmap';
 import { useKeys } from '../../keys/keyLayer';
 import { changeParams, openView, useParam } from '../../location/urlState';
 import { useTimeRange } from '../../location/useTimeRange';
-import { durationLiteral, narrow } from '../../traceql/narrow';
+import { durationLiteral, narrow, spansOf } from '../../traceql/narrow';
 import { QueryEditor } from '../../traceql/QueryEditor';
 import { isMetricsQuery } from '../../traceql/tokens';
 import { CohortCode } from './CohortCode';
@@ -31,7 +31,7 @@ export default function TracesView() {
   const { resolved } = useTimeRange();
   const [service] = useParam('service');
   const [asked] = useParam('q');
-  const query = asked || (service ? `{ resource.service.name = ${JSON.stringify(service)} && kind = server }` : '{ kind = server }');
+  const query = asked || (service ? spansOf(service) : '{ kind = server }');
   const [boxText] = useParam('box');
   const [selectedKey, setSelectedKey] = useParam('pick');
   const [compare, setCompare] = useParam('cmp');

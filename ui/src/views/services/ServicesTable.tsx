@@ -1,0 +1,111 @@
+// Every service with its operations: how much, how often it fails, how long it takes, what it costs.
+import { useMemo } from 'react';
+import type { ServiceFacts } from '../../api/services';
+import { LatencyRange, latencyScale } from '../../charts/LatencyRange';
+import { Spark } from '../../charts/Spark';
+import { formatDuration, formatRate, formatShare, rateUnitFor } from '../../format/units';
+import { hrefOf, openView } from '../../location/urlState';
+import { serviceColours } from '../../theme/evenPalette';
+import { useTheme } from '../../theme/theme';
+import { slowestOf, spansOf } from '../../traceql/narrow';
+import type { Column, Order, Row } from './serviceRows';
+
+export const requestsOf = ({ service, operation }: Row) => ({ service: service.service, q: spansOf(service.service, operation?.operation ?? null) });
+
+/** The slowest twentieth of a row against the rest. */
+export const explanationOf = ({ service, operation }: Row) => ({ service: service.service, target: slowestOf(service.service, operation?.operation ?? null, (operation ?? service).p95_ns) });
+
+interface Props {
+  services: readonly ServiceFacts[];
+  rows: readonly Row[];
+  open: ReadonlySet<string>;
+  toggle: (service: string) => void;
+  order: Order;
+  setOrder: (order: Order) => void;
+  at: number;
+  setAt: (row: number) => void;
+}
+
+export function ServicesTable({ services, rows, open, toggle, order, setOrder, at, setAt }: Props) {
+  const theme = useTheme();
+  const colours = useMemo(() => serviceColours(services.map((service) => service.service), theme), [services, theme]);
+  const all = useMemo(() => services.flatMap((service) => [service, ...service.operations]), [services]);
+  const scale = useMemo(() => latencyScale(all.flatMap((facts) => [facts.p50_ns, facts.p99_ns])), [all]);
+  const rateUnit = useMemo(() => rateUnitFor(all.map((facts) => facts.rate)), [all]);
+  const hasCpu = services.some((service) => service.cpu_ns_per_request !== null && service.cpu_ns_per_request !== undefined);
+  const head = (column: Column, label: string) => (
+    <th className={column === 'name' ? '' : 'number'} aria-sort={order.column === column ? (order.descending ? 'descending' : 'ascending') : 'none'}>
+      <button onClick={() => setOrder({ column, descending: order.column === column ? !order.descending : column !== 'name' })}>
+        {label} {order.column === column ? (order.descending ? '↓' : '↑') : ''}
+      </button>
+    </th>
+  );
+  return (
+    <table>
+      <thead>
+        <tr>
+          {head('name', 'Service')}
+          {head('rate', 'Requests')}
+          {head('errors', 'Failed')}
+          <th>
+            <span className="latency-scale" aria-hidden="true">
+              <span>{formatDuration(scale.lowNs)}</span>
+              <span>{formatDuration(scale.highNs)}</span>
+            </span>
+            <span className="sr-only">Latency</span>
+          </th>
+          {head('p50_ns', 'P50')}
+          {head('p95_ns', 'P95')}
+          {head('p99_ns', 'P99')}
+          {hasCpu && head('cpu', 'CPU per request')}
+          <th>Code</th>
+        </tr>
+      </thead>
+      <tbody>
+        {rows.map((row, index) => {
+          const facts = row.operation ?? row.service;
+          const name = row.service.service;
+          return (
+            <tr key={`${name} ${row.operation?.operation ?? ''}`} className={row.operation ? 'op' : ''} aria-selected={index === at} onClick={() => setAt(index)} onDoubleClick={() => openView(['traces'], requestsOf(row))}>
+              <td>
+                {row.operation ? (
+                  <a href={hrefOf(['traces'], requestsOf(row))}>{row.operation.operation}</a>
+                ) : (
+                  <>
+                    <button className="twist" aria-label={`Operations of ${name}`} aria-expanded={open.has(name)} onClick={() => toggle(name)}>
+                      {open.has(name) ? '▾' : '▸'}
+                    </button>
+                    <span className="service-mark" style={{ background: colours.get(name) }} />
+                    <a href={hrefOf(['traces'], requestsOf(row))}>{name}</a> <span className="muted">{row.service.operations.length || ''}</span>
+                  </>
+                )}
+              </td>
+              <td className="number">
+                <Spark values={facts.rate_series} label="requests over time" colour="var(--muted)" /> <span className="plotted">{formatRate(facts.rate, rateUnit)}</span>
+              </td>
+              <td className="number">
+                {facts.errors > 0 && <Spark values={facts.errors_series} label="failures over time" colour="var(--error)" />} <span className={`plotted ${facts.errors > 0.005 ? 'error-text' : ''}`}>{formatShare(facts.errors)}</span>
+              </td>
+              <td>
+                <LatencyRange p50={facts.p50_ns} p95={facts.p95_ns} p99={facts.p99_ns} scale={scale} />
+              </td>
+              <td className="number">{formatDuration(facts.p50_ns)}</td>
+              <td className="number">{formatDuration(facts.p95_ns)}</td>
+              <td className="number">{formatDuration(facts.p99_ns)}</td>
+              {hasCpu && (
+                <td className="number">
+                  {!row.operation && <Spark values={row.service.cpu_series} label="CPU over time" colour="var(--cpu)" />} <span className="plotted">{facts.cpu_ns_per_request === null || facts.cpu_ns_per_request === undefined ? '' : formatDuration(facts.cpu_ns_per_request)}</span>
+                </td>
+              )}
+              <td className="links">
+                <a href={row.operation ? hrefOf(['traces'], requestsOf(row)) : hrefOf(['profiles'], { service: name })}>flame</a>
+                {' · '}
+                <a href={hrefOf(['explain'], explanationOf(row))}>explain</a>
+              </td>
+            </tr>
+          );
+        })}
+      </tbody>
+    </table>
+  );
+}
