@@ -81,7 +81,7 @@ impl FlameQuery {
     }
 
     /// The selector of the series: labels and profile type.
-    pub(crate) fn typed_selector(&self) -> Selector {
+    pub fn typed_selector(&self) -> Selector {
         let matcher = match self.any_period {
             true => Matcher::starts_with(PROFILE_TYPE, self.profile_type.measured()),
             false => Matcher::equal(PROFILE_TYPE, self.profile_type.to_string()),

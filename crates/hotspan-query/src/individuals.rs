@@ -54,7 +54,7 @@ pub struct Individuals {
 const MOST: usize = 1_000_000;
 
 impl Engine {
-    /// The profiles or spans behind a question, by groups of labels. Its ids, call site and nodes play no part.
+    /// The profiles or spans behind a question, by groups of labels. Profiles, call site and nodes play no part.
     pub async fn individuals(
         &self,
         tenant: &TenantId,
@@ -107,7 +107,7 @@ impl Engine {
             }
             Ok(())
         };
-        self.scan(tenant, &snapshot, &scan, &mut each).await?;
+        self.scan_question(tenant, &snapshot, (query, &entries), &scan, &mut each).await?;
         let mut all: Vec<Individual> = found.into_values().collect();
         all.sort_by_key(|one| (one.time, one.profile_id, one.span_id, one.group));
         Ok(Individuals { groups: groups.labels, all })

@@ -22,6 +22,7 @@ mod inferred;
 mod inherited;
 mod link_policy;
 mod linked;
+mod linked_rows;
 mod log;
 mod measure;
 mod merged;

@@ -1,24 +1,22 @@
-//! The samples of a whole set of spans or traces, in one pass over the segments that can hold them.
+//! The samples of a whole set of spans or traces: when, what and whose.
 //!
 //! Memory is bounded by the set and by what the visitor keeps: samples are shown one by one, never gathered here, but
 //! for [`Engine::linked_samples`], which has a limit.
 
 use std::sync::Arc;
 
-use arrow::array::{Array, RecordBatch};
-use futures::{FutureExt, StreamExt, TryStreamExt};
+use arrow::array::{Array, BooleanArray, Int64Array, RecordBatch};
 use hashbrown::{HashMap, HashSet};
-use hotspan_lake::{IdSet, ReadOptions, Snapshot, Table, arrays};
+use hotspan_lake::{Snapshot, arrays};
 use hotspan_model::labels::PROFILE_TYPE;
 use hotspan_model::{Exactness, LinkStrength, ProfileId, ProfileType, SpanId, TenantId, TraceId};
 
 use crate::Engine;
-use crate::error::{QueryError, Result};
-use crate::owners::{OwnerFilter, SampleClaim, SampleOwners};
+use crate::error::Result;
+use crate::linked_rows::{LinkedRow, LinkedRows};
+use crate::owners::SampleOwners;
 use crate::selector::{Matcher, Selector};
 use crate::series::SeriesEntry;
-use crate::side_by_side::{Job, side_by_side};
-use crate::uploads::UploadedSample;
 
 /// Which samples of a set of spans or traces.
 #[derive(Debug, Clone)]
@@ -93,9 +91,6 @@ pub struct LinkedSamples {
     pub left_out: u64,
 }
 
-/// Rows of a file that one job reads.
-const JOB_ROWS: usize = 1 << 18;
-
 /// Takes samples one after another.
 pub type EachSample<'f> = dyn FnMut(&LinkedSample) -> Result<()> + Send + 'f;
 
@@ -108,99 +103,32 @@ impl Engine {
         query: &LinkedQuery,
         visit: &mut EachSample<'_>,
     ) -> Result<LinkedTables> {
-        let mut tables = LinkedTables { threads: vec![SampleThread::default()], ..LinkedTables::default() };
-        tables.series = self.series_of_types(tenant, snapshot, query).await?;
-        if tables.series.is_empty() || query.owners.is_empty() {
-            return Ok(tables);
+        let series = self.series_of_types(tenant, snapshot, query).await?;
+        let mut columns = vec!["time", "timed", "path", "value"];
+        if query.with_threads {
+            columns.extend(["thread_id", "thread_name"]);
         }
-        let sorted: Arc<Vec<u64>> = Arc::new(tables.series.iter().map(|entry| entry.id.0).collect());
-        let profiles: HashSet<[u8; 16]> = query.profiles.iter().map(|profile| profile.0).collect();
         let mut threads = ThreadTable::default();
-        let mut spans: HashSet<(Option<TraceId>, SpanId)> = HashSet::new();
-        for owners in query.owners.parts() {
-            let filter = OwnerFilter::new(owners, &tables.series);
-            let with_threads = query.with_threads || filter.needs_threads();
-            let mut columns = vec!["series", "time", "timed", "trace_id", "span_id", "path", "value"];
-            if with_threads {
-                columns.extend(["thread_id", "thread_name"]);
-            }
-            if !profiles.is_empty() {
-                columns.push("profile_id");
-            }
-            let options = ReadOptions::columns(&columns)
-                .within("time", query.from, query.until)
-                .near_keys("series", Arc::clone(&sorted));
-            let range = (query.from, query.until);
-            let exactness = &mut tables.exactness;
-            let jobs = match filter.id_set() {
-                Some(ids) => self.id_jobs(tenant, snapshot, Table::Samples, &ids, range, &options, exactness).await?,
-                None => self.range_jobs(tenant, snapshot, range, &options, exactness),
-            };
-            let mut each = |batch: RecordBatch| {
-                let rows = SampleRows::of(&batch, with_threads)?;
-                let profile_ids = if profiles.is_empty() { None } else { Some(arrays::ids(&batch, "profile_id")?) };
-                for row in 0..batch.num_rows() {
-                    if profile_ids.is_some_and(|ids| !profiles.contains(&arrays::id_at::<16>(ids, row))) {
-                        continue;
-                    }
-                    let Ok(series) = sorted.binary_search(&rows.series[row]) else { continue };
-                    let claim = rows.claim(row, series);
-                    let Some((trace_id, span_id, link)) = filter.owner(&claim) else { continue };
-                    let sample = LinkedSample {
-                        trace_id,
-                        span_id,
-                        time: claim.time,
-                        timed: claim.timed,
-                        thread: threads.number(claim.thread_id, claim.thread_name),
-                        series: series as u32,
-                        path: rows.paths[row],
-                        value: rows.values[row],
-                        link,
-                    };
-                    exactness.samples += 1;
-                    match link {
-                        LinkStrength::Exact => exactness.linked_samples += u64::from(span_id.is_some()),
-                        LinkStrength::Inherited => exactness.inherited_samples += 1,
-                        LinkStrength::Inferred => exactness.inferred_samples += 1,
-                    }
-                    if let Some(span_id) = span_id {
-                        spans.insert((trace_id, span_id));
-                    }
-                    visit(&sample)?;
-                }
-                Ok(())
-            };
-            side_by_side(jobs, &mut each).await?;
-            let mut each_uploaded = |uploaded: UploadedSample<'_>| {
-                let UploadedSample { batch, row, span: (trace_id, span_id) } = uploaded;
-                let rows = SampleRows::of(batch, with_threads)?;
-                let Ok(series) = sorted.binary_search(&rows.series[row]) else { return Ok(()) };
-                let profile_ids = if profiles.is_empty() { None } else { Some(arrays::ids(batch, "profile_id")?) };
-                if profile_ids.is_some_and(|ids| !profiles.contains(&arrays::id_at::<16>(ids, row))) {
-                    return Ok(());
-                }
-                exactness.samples += 1;
-                exactness.linked_samples += 1;
-                spans.insert((Some(trace_id), span_id));
-                let claim = rows.claim(row, series);
+        let mut each = |linked: &LinkedRows<'_>| {
+            let columns = SampleColumns::of(linked.batch, query.with_threads)?;
+            for LinkedRow { row, series, owner: (trace_id, span_id, link) } in linked.rows.iter().copied() {
                 visit(&LinkedSample {
-                    trace_id: Some(trace_id),
-                    span_id: Some(span_id),
-                    time: claim.time,
-                    timed: claim.timed,
-                    thread: threads.number(claim.thread_id, claim.thread_name),
+                    trace_id,
+                    span_id,
+                    time: columns.times[row],
+                    timed: columns.timed.value(row),
+                    thread: columns.thread(row).map_or(0, |(id, name)| threads.number(id, name)),
                     series: series as u32,
-                    path: rows.paths[row],
-                    value: rows.values[row],
-                    link: LinkStrength::Exact,
-                })
-            };
-            let asked = (owners, tables.series.as_slice());
-            self.visit_named_uploads(tenant, snapshot, asked, range, &columns, &mut each_uploaded).await?;
-        }
-        tables.exactness.spans = spans.len() as u64;
-        tables.threads.extend(threads.threads);
-        Ok(tables)
+                    path: columns.paths[row],
+                    value: columns.values[row],
+                    link,
+                })?;
+            }
+            Ok(())
+        };
+        let exactness = self.visit_linked_rows(tenant, snapshot, query, &series, &columns, &mut each).await?;
+        let threads = std::iter::once(SampleThread::default()).chain(threads.threads).collect();
+        Ok(LinkedTables { threads, series, exactness })
     }
 
     /// The samples of a set of spans or traces, at most `limit`; says how many more there were.
@@ -225,70 +153,6 @@ impl Engine {
         Ok(found)
     }
 
-    /// The jobs that read the rows of a table with ids of a set.
-    #[expect(clippy::too_many_arguments, reason = "a question has this many sides")]
-    pub(crate) async fn id_jobs(
-        &self,
-        tenant: &TenantId,
-        snapshot: &Snapshot,
-        table: Table,
-        ids: &Arc<IdSet>,
-        (from, until): (i64, i64),
-        options: &ReadOptions,
-        exactness: &mut Exactness,
-    ) -> Result<Vec<Job<RecordBatch>>> {
-        let mut jobs: Vec<Job<RecordBatch>> = Vec::new();
-        for segment in snapshot.segments(tenant, table).iter() {
-            let parts = if segment.overlaps(from, until) {
-                self.lake().reader().id_parts(segment, ids).await?
-            } else {
-                Vec::new()
-            };
-            if parts.is_empty() {
-                exactness.segments_pruned += 1;
-                continue;
-            }
-            exactness.segments_read += 1;
-            for part in parts {
-                let (lake, ids, options) = (Arc::clone(self.lake()), Arc::clone(ids), options.clone());
-                let job = async move {
-                    let stream = lake.reader().rows_in_part(&part, &ids, options).await?;
-                    Ok(stream.map_err(QueryError::from).boxed())
-                };
-                jobs.push(job.boxed());
-            }
-        }
-        Ok(jobs)
-    }
-
-    /// The jobs that read all samples of a time.
-    fn range_jobs(
-        &self,
-        tenant: &TenantId,
-        snapshot: &Snapshot,
-        (from, until): (i64, i64),
-        options: &ReadOptions,
-        exactness: &mut Exactness,
-    ) -> Vec<Job<RecordBatch>> {
-        let mut jobs: Vec<Job<RecordBatch>> = Vec::new();
-        for segment in snapshot.segments(tenant, Table::Samples).iter() {
-            if !segment.overlaps(from, until) {
-                exactness.segments_pruned += 1;
-                continue;
-            }
-            exactness.segments_read += 1;
-            for first in (0..segment.rows as usize).step_by(JOB_ROWS) {
-                let rows = first..(first + JOB_ROWS).min(segment.rows as usize);
-                let options = options.clone().rows(vec![rows]);
-                let (lake, segment) = (Arc::clone(self.lake()), Arc::clone(segment));
-                let job =
-                    async move { Ok(lake.reader().stream(&segment, options).await?.map_err(QueryError::from).boxed()) };
-                jobs.push(job.boxed());
-            }
-        }
-        jobs
-    }
-
     pub(crate) async fn series_of_types(
         &self,
         tenant: &TenantId,
@@ -311,55 +175,32 @@ impl Engine {
 }
 
 /// The columns of a batch of samples.
-struct SampleRows<'b> {
-    series: &'b [u64],
+struct SampleColumns<'b> {
     times: &'b [i64],
-    timed: &'b arrow::array::BooleanArray,
-    traces: &'b arrow::array::FixedSizeBinaryArray,
-    spans: &'b arrow::array::FixedSizeBinaryArray,
+    timed: &'b BooleanArray,
     paths: &'b [u64],
     values: &'b [i64],
-    threads: Option<(&'b arrow::array::Int64Array, arrays::Texts<'b>)>,
+    threads: Option<(&'b Int64Array, arrays::Texts<'b>)>,
 }
 
-impl<'b> SampleRows<'b> {
+impl<'b> SampleColumns<'b> {
     fn of(batch: &'b RecordBatch, with_threads: bool) -> Result<Self> {
-        let threads = if with_threads {
-            Some((arrays::int64s(batch, "thread_id")?, arrays::texts(batch, "thread_name")?))
-        } else {
-            None
+        let threads = match with_threads {
+            true => Some((arrays::int64s(batch, "thread_id")?, arrays::texts(batch, "thread_name")?)),
+            false => None,
         };
         Ok(Self {
-            series: arrays::uint64s(batch, "series")?.values(),
             times: arrays::times(batch, "time")?.values(),
             timed: arrays::booleans(batch, "timed")?,
-            traces: arrays::ids(batch, "trace_id")?,
-            spans: arrays::ids(batch, "span_id")?,
             paths: arrays::uint64s(batch, "path")?.values(),
             values: arrays::int64s(batch, "value")?.values(),
             threads,
         })
     }
 
-    fn trace(&self, row: usize) -> Option<TraceId> {
-        self.traces.is_valid(row).then(|| TraceId(arrays::id_at(self.traces, row)))
-    }
-
-    fn span(&self, row: usize) -> Option<SpanId> {
-        self.spans.is_valid(row).then(|| SpanId(arrays::id_at(self.spans, row)))
-    }
-
-    fn claim(&self, row: usize, series: usize) -> SampleClaim<'b> {
-        let thread = self.threads.as_ref();
-        SampleClaim {
-            series,
-            time: self.times[row],
-            timed: self.timed.value(row),
-            trace: self.trace(row),
-            span: self.span(row),
-            thread_id: thread.and_then(|(ids, _)| ids.is_valid(row).then(|| ids.value(row))),
-            thread_name: thread.map_or("", |(_, names)| names.get(row)),
-        }
+    fn thread(&self, row: usize) -> Option<(Option<i64>, &'b str)> {
+        let (ids, names) = self.threads.as_ref()?;
+        Some((ids.is_valid(row).then(|| ids.value(row)), names.get(row)))
     }
 }
 

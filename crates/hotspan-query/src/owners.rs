@@ -25,7 +25,7 @@ pub struct SpanKey {
 pub enum SampleOwners {
     /// Samples that name one of these spans. Those that name the span but no trace count too.
     Spans(Vec<SpanKey>),
-    /// Samples that name one of these traces, with a span or without.
+    /// Samples that name one of these traces, with a span or without, or no trace but a span that one of them has.
     Traces(Vec<TraceId>),
     /// Samples that these processes gave at these times, whatever they name.
     Processes(Vec<ProcessTime>),
@@ -91,8 +91,8 @@ pub(crate) enum OwnerFilter {
         /// Spans whose id occurs in several traces.
         others: HashSet<(TraceId, SpanId)>,
     },
-    /// By the trace that it names.
-    Traces(HashSet<TraceId>),
+    /// By the trace that it names, or the span if it names no trace.
+    Traces { traces: HashSet<TraceId>, spans: HashMap<SpanId, TraceId> },
     /// By series and time; the times stand in the order of the series.
     Times(Vec<Vec<(i64, i64)>>),
     /// By the span that it names, or one below that.
@@ -104,10 +104,15 @@ pub(crate) enum OwnerFilter {
 }
 
 impl OwnerFilter {
+    /// Samples of traces, the spans of which are known.
+    pub(crate) fn of_traces(traces: &[TraceId], spans: HashMap<SpanId, TraceId>) -> Self {
+        Self::Traces { traces: traces.iter().copied().collect(), spans }
+    }
+
     pub(crate) fn new(owners: &SampleOwners, series: &[SeriesEntry]) -> Self {
         match owners {
             SampleOwners::Everybody | SampleOwners::Several(_) => Self::Everybody,
-            SampleOwners::Traces(traces) => Self::Traces(traces.iter().copied().collect()),
+            SampleOwners::Traces(traces) => Self::of_traces(traces, HashMap::new()),
             SampleOwners::Heirs(inheritance) => Self::Heirs(Arc::clone(inheritance)),
             SampleOwners::Threads(threads) => {
                 let processes = series.iter().map(|entry| threads.processes_of(&entry.labels)).collect();
@@ -142,7 +147,9 @@ impl OwnerFilter {
     pub(crate) fn id_set(&self) -> Option<Arc<IdSet>> {
         match self {
             Self::Spans { first, .. } => Some(Arc::new(IdSet::spans(first.keys().copied()))),
-            Self::Traces(traces) => Some(Arc::new(IdSet::traces(traces.iter().copied()))),
+            Self::Traces { traces, spans } => {
+                Some(Arc::new(IdSet::traces(traces.iter().copied()).or(IdSet::spans(spans.keys().copied()))))
+            }
             Self::Heirs(inheritance) => Some(Arc::new(IdSet::spans(inheritance.named_spans()))),
             Self::Times(_) | Self::Threads(..) | Self::Everybody => None,
         }
@@ -166,10 +173,11 @@ impl OwnerFilter {
             Self::Everybody => exact(claim.trace, claim.span),
             Self::Times(times) if covers(times.get(claim.series)?, claim.time) => exact(claim.trace, claim.span),
             Self::Times(_) => None,
-            Self::Traces(traces) => {
-                let trace = claim.trace.filter(|trace| traces.contains(trace))?;
-                exact(Some(trace), claim.span)
-            }
+            Self::Traces { traces, spans } => match claim.trace {
+                Some(trace) if traces.contains(&trace) => exact(Some(trace), claim.span),
+                Some(_) => None,
+                None => exact(Some(*spans.get(&claim.span?)?), claim.span),
+            },
             Self::Heirs(inheritance) => inheritance.owner(claim),
             Self::Threads(threads, processes) => threads.owner(processes.get(claim.series)?, claim),
             Self::Spans { first, others } => {
@@ -214,5 +222,11 @@ mod tests {
         assert_eq!(owner(&filter, trace(1), None), Some((trace(1), None)));
         assert_eq!(owner(&filter, trace(2), span(7)), None);
         assert_eq!(owner(&filter, None, span(7)), None);
+        let spans = HashMap::from_iter([(SpanId([7; 8]), TraceId([1; 16]))]);
+        let filter = OwnerFilter::of_traces(&[TraceId([1; 16])], spans);
+        assert_eq!(owner(&filter, None, span(7)), Some((trace(1), span(7))));
+        assert_eq!(owner(&filter, trace(2), span(7)), None);
+        assert_eq!(owner(&filter, None, span(8)), None);
+        assert_eq!(owner(&filter, None, None), None);
     }
 }

@@ -11,6 +11,9 @@ use hotspan_model::TenantId;
 
 use crate::Engine;
 use crate::error::{QueryError, Result};
+use crate::flame::FlameQuery;
+use crate::linked_rows::{LinkedRow, LinkedRows};
+use crate::series::SeriesEntry;
 use crate::side_by_side::{Job, side_by_side};
 use crate::symbols::runs;
 
@@ -74,6 +77,26 @@ impl<'b> ScannedRows<'b> {
 }
 
 impl Engine {
+    /// Reads every row that a question counts: all of a time, or those of the spans and traces that it names.
+    pub(crate) async fn scan_question(
+        &self,
+        tenant: &TenantId,
+        snapshot: &Snapshot,
+        (question, series): (&FlameQuery, &[SeriesEntry]),
+        scan: &Scan<'_>,
+        each: &mut EachRows<'_>,
+    ) -> Result<()> {
+        let Some(owners) = question.sample_owners() else {
+            return self.scan(tenant, snapshot, scan, each).await.map(|_| ());
+        };
+        let mut each = |linked: &LinkedRows<'_>| {
+            let runs = linked.rows.iter().map(|LinkedRow { row, series, .. }| (*series, *row..row + 1)).collect();
+            each(&ScannedRows { batch: linked.batch, runs })
+        };
+        let linked = question.linked(owners);
+        self.visit_linked_rows(tenant, snapshot, &linked, series, scan.columns, &mut each).await.map(|_| ())
+    }
+
     /// Reads every row that counts, each sample once. Says how many segments that took.
     pub(crate) async fn scan(
         &self,

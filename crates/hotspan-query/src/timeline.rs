@@ -28,7 +28,7 @@ pub enum StepValue {
 /// A question about values over time.
 #[derive(Debug, Clone, Default)]
 pub struct TimelineQuery {
-    /// Which samples count; spans, traces and profiles are not looked at.
+    /// Which samples count; which profiles they came in is not looked at.
     pub samples: FlameQuery,
     /// Length of a step in nanoseconds.
     pub step: i64,
@@ -121,7 +121,7 @@ impl Engine {
             }
             Ok(())
         };
-        self.scan(tenant, &snapshot, &scan, &mut each).await?;
+        self.scan_question(tenant, &snapshot, (samples, &entries), &scan, &mut each).await?;
         let mut timelines: Vec<Timeline> =
             groups.labels.into_iter().map(|labels| Timeline { labels, points: Vec::new() }).collect();
         for ((group, step), Step { value, profiles }) in steps {

@@ -8,10 +8,11 @@ use hashbrown::{HashMap, HashSet};
 use hotspan_lake::table::HOUR;
 use hotspan_lake::{IdSet, ReadOptions, Snapshot, Table, arrays};
 use hotspan_model::labels::PROFILE_SOURCE;
-use hotspan_model::{Exactness, ProfileId, SpanId, TenantId, TraceId, attributes_from_json};
+use hotspan_model::{Exactness, LinkStrength, ProfileId, SpanId, TenantId, TraceId, attributes_from_json};
 
 use crate::Engine;
 use crate::error::Result;
+use crate::linked_rows::LinkedRow;
 use crate::owners::{OwnerFilter, SampleOwners};
 use crate::scan::{Grain, Scan, ScannedRows};
 use crate::series::SeriesEntry;
@@ -24,16 +25,8 @@ const NAMES: [&str; 2] = ["profile.file", "profile.id"];
 /// The span that names a profile.
 pub(crate) type NamingSpan = (TraceId, SpanId);
 
-/// A sample of an uploaded profile, as it is stored.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct UploadedSample<'b> {
-    /// The batch that it stands in, with `columns` of the question.
-    pub(crate) batch: &'b RecordBatch,
-    /// Its row there.
-    pub(crate) row: usize,
-    /// The span that it belongs to.
-    pub(crate) span: NamingSpan,
-}
+/// Takes samples of uploaded profiles, as they are stored in a batch.
+pub(crate) type EachUploaded<'f> = dyn FnMut(&RecordBatch, Vec<LinkedRow>) -> Result<()> + Send + 'f;
 
 impl Engine {
     /// Shows the samples of every uploaded profile that a span of the question names, as far as they name no span
@@ -45,10 +38,11 @@ impl Engine {
         (owners, series): (&SampleOwners, &[SeriesEntry]),
         (from, until): (i64, i64),
         columns: &[&str],
-        visit: &mut (dyn FnMut(UploadedSample<'_>) -> Result<()> + Send),
+        each_uploaded: &mut EachUploaded<'_>,
     ) -> Result<()> {
-        let uploads = series.iter().filter(|entry| entry.labels.get(PROFILE_SOURCE).is_some());
-        let uploads: Arc<Vec<u64>> = Arc::new(uploads.map(|entry| entry.id.0).collect());
+        let is_upload = |entry: &SeriesEntry| entry.labels.get(PROFILE_SOURCE).is_some();
+        let places: Vec<usize> = (0..series.len()).filter(|place| is_upload(&series[*place])).collect();
+        let uploads: Arc<Vec<u64>> = Arc::new(places.iter().map(|place| series[*place].id.0).collect());
         // Most stores have none, and pay no more than this look.
         if uploads.is_empty() {
             return Ok(());
@@ -66,13 +60,13 @@ impl Engine {
             let batch = rows.batch;
             let ids = arrays::ids(batch, "profile_id")?;
             let (traces, spans) = (arrays::ids(batch, "trace_id")?, arrays::ids(batch, "span_id")?);
-            let rows = rows.runs.iter().flat_map(|(_, run)| run.clone());
-            for row in rows.filter(|row| traces.is_null(*row) && spans.is_null(*row)) {
-                if let Some(span) = profiles.get(&arrays::id_at::<16>(ids, row)) {
-                    visit(UploadedSample { batch, row, span: *span })?;
-                }
-            }
-            Ok(())
+            let numbered = rows.runs.iter().flat_map(|(number, run)| run.clone().map(|row| (places[*number], row)));
+            let unnamed = numbered.filter(|(_, row)| traces.is_null(*row) && spans.is_null(*row));
+            let linked = unnamed.filter_map(|(series, row)| {
+                let (trace_id, span_id) = *profiles.get(&arrays::id_at::<16>(ids, row))?;
+                Some(LinkedRow { row, series, owner: (Some(trace_id), Some(span_id), LinkStrength::Exact) })
+            });
+            each_uploaded(batch, linked.collect())
         };
         self.scan(tenant, snapshot, &scan, &mut each).await?;
         Ok(())

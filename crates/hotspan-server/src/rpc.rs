@@ -253,6 +253,14 @@ pub(crate) fn rpc_error(protocol: Protocol, code: Code, status: StatusCode, mess
     (status, [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], body).into_response()
 }
 
+/// The answer to a call of a method that is not here.
+pub(crate) async fn unknown_method(request: Request) -> Response {
+    let content_type = request.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let protocol = content_type.and_then(classify).map_or(Protocol::Unary, |(protocol, _)| protocol);
+    let message = format!("there is no method {} here", request.uri().path());
+    rpc_error(protocol, Code::Unimplemented, StatusCode::NOT_FOUND, &message)
+}
+
 /// Marks the frame of gRPC-Web that holds trailers.
 const TRAILER_FLAG: u8 = 0x80;
 

@@ -5,7 +5,6 @@
 mod support;
 
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 use opentelemetry_proto::tonic::trace::v1::Span;
 use opentelemetry_proto::tonic::trace::v1::span::Event;
@@ -43,7 +42,7 @@ fn duckdb_reads_the_store() {
     ];
     let body = profile_request("shop", [6; 16], &samples).encode_to_vec();
     assert_eq!(server.post("/v1development/profiles", "application/x-protobuf", &body).unwrap().status, 200);
-    wait_until_compacted(&server);
+    server.wait_compacted();
 
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scripts/duckdb_reads_the_store.py");
     let packages = ["duckdb==1.5.5", "duckdb-extensions==1.5.5", "duckdb-extension-ducklake==1.5.5"];
@@ -63,19 +62,4 @@ fn duckdb_reads_the_store() {
     assert_eq!(answer["functions"], json!([["parse", 30], ["render", 5]]));
     assert_eq!(answer["attributes"], json!([["acme"]]));
     assert_eq!(answer["delete"], "refused");
-}
-
-/// Young segments are compacted when they are some seconds old.
-fn wait_until_compacted(server: &Server) {
-    let deadline = Instant::now() + Duration::from_secs(60);
-    loop {
-        let status = server.get_json("/api/v1/status");
-        let tables = status["store"]["tables"].as_array().unwrap();
-        let young = tables.iter().any(|table| table["level"] == 0);
-        if !young && !tables.is_empty() {
-            return;
-        }
-        assert!(Instant::now() < deadline, "not compacted: {status}");
-        std::thread::sleep(Duration::from_millis(200));
-    }
 }

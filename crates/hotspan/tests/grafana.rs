@@ -5,36 +5,10 @@
 mod support;
 
 use serde_json::{Value, json};
-use support::{Answer, Server, now_nanos};
+use support::querier::{CPU, ask, ask_json, ingest_stacks};
+use support::{Server, now_nanos};
 
-const CPU: &str = "process_cpu:cpu:nanoseconds:cpu:nanoseconds";
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
-
-fn start() -> (tempfile::TempDir, Server) {
-    let store = tempfile::tempdir().unwrap();
-    let server = Server::start(store.path());
-    server.wait_ready();
-    (store, server)
-}
-
-fn ask(server: &Server, method: &str, message: &Value) -> Answer {
-    let path = if method.starts_with('/') { method.to_owned() } else { format!("/querier.v1.QuerierService/{method}") };
-    server.post(&path, "application/json", message.to_string().as_bytes()).unwrap()
-}
-
-fn ask_json(server: &Server, method: &str, message: &Value) -> Value {
-    let answer = ask(server, method, message);
-    assert_eq!(answer.status, 200, "{method}: {}", answer.text());
-    serde_json::from_slice(&answer.body).unwrap()
-}
-
-/// Stacks of nanoseconds at a second.
-fn ingest(server: &Server, name: &str, second: u64, stacks: &str) {
-    let name = name.replace('{', "%7B").replace('}', "%7D");
-    let path = format!("/ingest?name={name}&from={second}&until={}&sampleRate=1000000000", second + 10);
-    let answer = server.post(&path, "text/plain", stacks.as_bytes()).unwrap();
-    assert_eq!(answer.status, 200, "{}", answer.text());
-}
 
 /// The start of a minute, ten minutes ago.
 fn minute() -> u64 {
@@ -57,14 +31,14 @@ fn selected(minute: u64, more: &Value) -> Value {
 /// of their cells, and their ids select just that profile again.
 #[test]
 fn heatmaps_lead_to_profiles() {
-    let (_store, server) = start();
+    let (_store, server) = Server::fresh();
     let minute = minute();
-    ingest(&server, "shop{pod=a}", minute + 5, "main;a 100");
-    ingest(&server, "shop{pod=a}", minute + 20, "main;b 2000\nmain;c 100");
-    ingest(&server, "shop{pod=b}", minute + 65, "main;d 110");
+    ingest_stacks(&server, "shop{pod=a}", minute + 5, "main;a 100");
+    ingest_stacks(&server, "shop{pod=a}", minute + 20, "main;b 2000\nmain;c 100");
+    ingest_stacks(&server, "shop{pod=b}", minute + 65, "main;d 110");
     let span = |id: &str| format!("shop{{pod=b,span_id={id},trace_id={TRACE}}}");
-    ingest(&server, &span("00000000000000aa"), minute + 70, "main;e 40");
-    ingest(&server, &span("00000000000000bb"), minute + 75, "main;f 60\nmain;g 5");
+    ingest_stacks(&server, &span("00000000000000aa"), minute + 70, "main;e 40");
+    ingest_stacks(&server, &span("00000000000000bb"), minute + 75, "main;f 60\nmain;g 5");
 
     let message = selected(minute, &json!({"queryType": "HEATMAP_QUERY_TYPE_INDIVIDUAL", "exemplarType": 2}));
     let map = ask_json(&server, "SelectHeatmap", &message)["series"][0].clone();
@@ -125,11 +99,11 @@ fn heatmaps_lead_to_profiles() {
 /// Guarantee: each point names the profile or span that contributed most to it.
 #[test]
 fn points_name_their_exemplars() {
-    let (_store, server) = start();
+    let (_store, server) = Server::fresh();
     let minute = minute();
-    ingest(&server, "shop{v=1}", minute + 5, "main;a 10");
-    ingest(&server, "shop{v=1}", minute + 10, "main;b 70");
-    ingest(&server, &format!("shop{{v=1,span_id=00000000000000cc,trace_id={TRACE}}}"), minute + 15, "main;c 30");
+    ingest_stacks(&server, "shop{v=1}", minute + 5, "main;a 10");
+    ingest_stacks(&server, "shop{v=1}", minute + 10, "main;b 70");
+    ingest_stacks(&server, &format!("shop{{v=1,span_id=00000000000000cc,trace_id={TRACE}}}"), minute + 15, "main;c 30");
     let ask_for = |more: &Value| ask_json(&server, "SelectSeries", &selected(minute, more))["series"][0].clone();
     let plain = ask_for(&json!({}));
     assert_eq!((&plain["points"][0]["value"], plain["points"][0].get("exemplars")), (&json!(110.0), None));
@@ -147,9 +121,9 @@ fn points_name_their_exemplars() {
 /// Guarantee: stacks are as long as asked, the sum stays.
 #[test]
 fn profiles_for_the_go_optimiser() {
-    let (_store, server) = start();
+    let (_store, server) = Server::fresh();
     let minute = minute();
-    ingest(&server, "shop", minute + 5, "main;a;b;c 10\nmain;x;b;c 5\nmain;d 1");
+    ingest_stacks(&server, "shop", minute + 5, "main;a;b;c 10\nmain;x;b;c 5\nmain;d 1");
     let trim = |pgo: Value| {
         let message = selected(minute, &json!({"stackTraceSelector": {"goPgo": pgo}}));
         let profile = ask_json(&server, "SelectMergeProfile", &message);

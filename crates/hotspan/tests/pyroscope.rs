@@ -8,22 +8,15 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use prost::Message;
 use serde_json::{Value, json};
+use support::querier::{CPU, always, ask, ask_json, ingest_stacks};
 use support::{Answer, Server, now_nanos, request};
 
-const CPU: &str = "process_cpu:cpu:nanoseconds:cpu:nanoseconds";
 const SPAN: &str = "00f067aa0ba902b7";
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 
 fn fixture(name: &str) -> Vec<u8> {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../hotspan-formats/tests/fixtures/");
     std::fs::read(format!("{path}{name}")).unwrap()
-}
-
-fn start() -> (tempfile::TempDir, Server) {
-    let store = tempfile::tempdir().unwrap();
-    let server = Server::start(store.path());
-    server.wait_ready();
-    (store, server)
 }
 
 /// A form as clients send it.
@@ -43,26 +36,6 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     std::io::Write::write_all(&mut encoder, bytes).unwrap();
     encoder.finish().unwrap()
-}
-
-/// A method of the querier over Connect, in JSON.
-fn ask(server: &Server, method: &str, message: &Value) -> Answer {
-    let path = format!("/querier.v1.QuerierService/{method}");
-    server.post(&path, "application/json", message.to_string().as_bytes()).unwrap()
-}
-
-fn ask_json(server: &Server, method: &str, message: &Value) -> Value {
-    let answer = ask(server, method, message);
-    assert_eq!(answer.status, 200, "{method}: {}", answer.text());
-    serde_json::from_slice(&answer.body).unwrap()
-}
-
-/// All time: fixtures carry the day they were made on.
-fn always(message: Value) -> Value {
-    let mut message = message;
-    message["start"] = json!("1");
-    message["end"] = json!(4_102_444_800_000i64);
-    message
 }
 
 fn flame(server: &Server, profile_type: &str, selector: &str) -> Value {
@@ -86,7 +59,7 @@ fn ingest(server: &Server, query: &str, content_type: &str, body: &[u8]) -> Answ
 /// Guarantee: 200 without a body, then the burning function is in the flame graph, and only under its labels.
 #[test]
 fn go_client_upload() {
-    let (_store, server) = start();
+    let (_store, server) = Server::fresh();
     let config = br#"{"samples":{"units":"samples","display-name":"cpu"},"cpu":{"units":"samples"}}"#;
     let (content_type, body) = form(&[("profile", &fixture("go-cpu.pb.gz")), ("sample_type_config", config)]);
     let now = now_nanos();
@@ -115,7 +88,7 @@ fn go_client_upload() {
 /// Guarantee: all give the same flame graph, in nanoseconds by the rate that was said.
 #[test]
 fn text_formats_agree() {
-    let (_store, server) = start();
+    let (_store, server) = Server::fresh();
     let now = now_nanos() / 1_000_000_000;
     let tree = b"\x00\x00\x01\x04main\x00\x02\x01x\x03\x00\x01y\x05\x00";
     let trie = b"\x00\x00\x01\x05main;\x00\x02\x01x\x03\x00\x01y\x05\x00";
@@ -148,7 +121,7 @@ fn text_formats_agree() {
 /// Guarantee: labels of the context select, and the span that the agent named has a flame graph of its own.
 #[test]
 fn java_agent_upload() {
-    let (_store, server) = start();
+    let (_store, server) = Server::fresh();
     let parts =
         [("jfr", gzip(&fixture("pyroscope-agent.jfr"))), ("labels", gzip(&fixture("pyroscope-agent.labels.pb")))];
     let parts: Vec<(&str, &[u8])> = parts.iter().map(|(name, bytes)| (*name, bytes.as_slice())).collect();
@@ -228,7 +201,7 @@ const PUSH: &str = "/push.v1.PusherService/Push";
 /// Guarantee: each is taken, a span id among the labels links the samples and makes no series of its own.
 #[test]
 fn push_in_every_protocol() {
-    let (_store, server) = start();
+    let (_store, server) = Server::fresh();
     let profile = fixture("go-cpu.pb.gz");
     let plain = push_request("plain", profile.clone()).encode_to_vec();
     let answer = server.post(PUSH, "application/proto", &plain).unwrap();
@@ -265,7 +238,7 @@ fn push_in_every_protocol() {
 /// Guarantee: the status that clients expect, a message that names the fault, and nothing stored.
 #[test]
 fn broken_profiles_leave_nothing() {
-    let (_store, server) = start();
+    let (_store, server) = Server::fresh();
     let cut = &fixture("go-cpu.pb.gz")[..500];
     let (content_type, body) = form(&[("profile", cut)]);
     let (_, no_profile) = form(&[("other", cut)]);
@@ -315,7 +288,7 @@ fn broken_profiles_leave_nothing() {
 /// Guarantee: the format is found, and the span's samples hold the function that burned.
 #[test]
 fn files_of_any_format() {
-    let (_store, server) = start();
+    let (_store, server) = Server::fresh();
     let files = [
         ("go-cpu.pb.gz", "main.spin"),
         ("async-itimer.jfr", "Burn.spin"),
@@ -348,18 +321,11 @@ fn files_of_any_format() {
     assert_eq!(server.get("/api/v1/profiles").unwrap().status, 400);
 }
 
-fn ingest_stacks(server: &Server, name: &str, seconds: u64, stacks: &str) {
-    let name = name.replace('{', "%7B").replace('}', "%7D").replace('=', "%3D");
-    let query = format!("name={name}&from={seconds}&until={}&sampleRate=1000000000", seconds + 10);
-    let answer = ingest(server, &query, "text/plain", stacks.as_bytes());
-    assert_eq!(answer.status, 200, "{}", answer.text());
-}
-
 /// Scenario: two profiles of two versions in two steps of time.
 /// Guarantee: sums, averages and groups add up to the flame graph; limits and wrong steps are told.
 #[test]
 fn series_over_time() {
-    let (_store, server) = start();
+    let (_store, server) = Server::fresh();
     let start = now_nanos() / 1_000_000_000 / 60 * 60 - 600;
     ingest_stacks(&server, "shop{v=1}", start, "main;a 10\nmain;b 20");
     ingest_stacks(&server, "shop{v=2}", start + 5, "main;a 100");
@@ -405,7 +371,7 @@ fn series_over_time() {
 /// Guarantee: differences carry both sides; tree, dot, pprof and the older endpoints tell the same sums.
 #[test]
 fn shapes_and_differences() {
-    let (_store, server) = start();
+    let (_store, server) = Server::fresh();
     let now = now_nanos() / 1_000_000_000 - 60;
     ingest_stacks(&server, "shop{v=1}", now, "main;a 10\nmain;b 20");
     ingest_stacks(&server, "shop{v=2}", now, "main;a 15\nmain;c 7");
@@ -479,7 +445,7 @@ fn small_limits(server: &Server, side: &Value) {
 /// Guarantee: the hottest function first, ids of either case or in base64, and pprof that can be read back.
 #[test]
 fn script_queries() {
-    let (_store, server) = start();
+    let (_store, server) = Server::fresh();
     let now = now_nanos() / 1_000_000_000 - 60;
     let name = format!("order-service.cpu{{span_id={SPAN},trace_id={TRACE}}}");
     ingest_stacks(&server, &name, now, "main;cold 1\nmain;hot 50\nmain;warm;hot 5\nmain;warm 20");
@@ -529,7 +495,7 @@ fn grafana_calls() {
         #[prost(message, repeated, tag = "1")]
         types: Vec<Pair>,
     }
-    let (_store, server) = start();
+    let (_store, server) = Server::fresh();
     ingest_stacks(&server, "shop", now_nanos() / 1_000_000_000, "main;a 10");
     let path = "/querier.v1.QuerierService/ProfileTypes";
     let answer = server.post(path, "application/proto", b"").unwrap();
@@ -546,27 +512,4 @@ fn grafana_calls() {
     assert_eq!(server.get_json("/api/v1/status/buildinfo")["status"], "success");
     assert_eq!(ask_json(&server, "GetProfileStats", &json!({}))["dataIngested"], true);
     assert_eq!(server.post(path, "application/proto", b"\xff").unwrap().status, 400);
-}
-
-/// Scenario: samples that name their span but not its trace, as many SDKs do, and a question about the trace.
-/// Guarantee: they are found through the spans of the trace, each once, with the trace they belong to.
-#[test]
-fn samples_of_a_trace_by_its_spans() {
-    let (_store, server) = start();
-    let now = now_nanos() / 1_000_000_000 - 60;
-    let (start_time, end_time) = (format!("{now}000000000"), format!("{}000000000", now + 2));
-    let span = json!({ "traceId": TRACE, "spanId": SPAN, "name": "checkout", "kind": 2,
-        "startTimeUnixNano": start_time, "endTimeUnixNano": end_time });
-    let service = json!({ "attributes": [{ "key": "service.name", "value": { "stringValue": "shop" } }] });
-    let spans = json!({ "resourceSpans": [{ "resource": service, "scopeSpans": [{ "spans": [span] }] }] });
-    assert_eq!(server.post("/v1/traces", "application/json", spans.to_string().as_bytes()).unwrap().status, 200);
-    ingest_stacks(&server, &format!("shop.cpu{{span_id={SPAN}}}"), now, "main;hot 50\nmain;warm 20");
-    ingest_stacks(&server, &format!("shop.cpu{{span_id={SPAN},trace_id={TRACE}}}"), now, "main;named 1");
-    ingest_stacks(&server, "shop.cpu{span_id=00000000000000ff}", now, "main;elsewhere 1000");
-    let samples = server.get_json(&format!("/api/v1/profiles?trace_id={TRACE}&start_time=now-1h&end_time=now"));
-    assert_eq!(samples["total"], 3, "{samples}");
-    for sample in samples["samples"].as_array().unwrap() {
-        assert_eq!(sample["span_id"], SPAN, "{sample}");
-        assert_eq!(sample["trace_id"], TRACE, "{sample}");
-    }
 }

@@ -7,7 +7,7 @@ mod support;
 use opentelemetry_proto::tonic::trace::v1::{Span, Status};
 use prost::Message;
 use serde_json::Value;
-use support::{Server, now_nanos, text_attribute, trace_request};
+use support::{Server, now_nanos, percent_encoded, text_attribute, trace_request};
 
 const MS: u64 = 1_000_000;
 
@@ -45,12 +45,8 @@ fn send_orders(server: &Server, now: u64) {
     }
 }
 
-fn encode(text: &str) -> String {
-    text.bytes().map(|byte| format!("%{byte:02X}")).collect()
-}
-
 fn search(server: &Server, query: &str) -> Vec<Value> {
-    let answer = server.get_json(&format!("/api/search?limit=50&q={}", encode(query)));
+    let answer = server.get_json(&format!("/api/search?limit=50&q={}", percent_encoded(query)));
     answer["traces"].as_array().unwrap().clone()
 }
 
@@ -58,9 +54,7 @@ fn search(server: &Server, query: &str) -> Vec<Value> {
 /// Guarantee: the slow ones, most recent first, each whole although its spans came in two requests.
 #[test]
 fn slow_spans_lead_to_their_traces() {
-    let store = tempfile::tempdir().unwrap();
-    let server = Server::start(store.path());
-    server.wait_ready();
+    let (_store, server) = Server::fresh();
     send_orders(&server, now_nanos());
 
     let slow = r#"{resource.service.name="order-service" && name="process_order" && duration>500ms}"#;
@@ -91,9 +85,7 @@ fn slow_spans_lead_to_their_traces() {
 /// Scenario: filters, structure, aggregates and metrics. Guarantee: each counts what it says.
 #[test]
 fn the_language_works_over_the_store() {
-    let store = tempfile::tempdir().unwrap();
-    let server = Server::start(store.path());
-    server.wait_ready();
+    let (_store, server) = Server::fresh();
     let now = now_nanos();
     send_orders(&server, now);
 
@@ -109,18 +101,18 @@ fn the_language_works_over_the_store() {
     assert_eq!(search(&server, r#"{ trace:rootService = "front" && status = error }"#).len(), 1);
 
     let (start, end) = (now / 1_000_000_000 - 600, now / 1_000_000_000 + 10);
-    let query = encode("{ } | count_over_time() by(resource.service.name)");
+    let query = percent_encoded("{ } | count_over_time() by(resource.service.name)");
     let answer = server.get_json(&format!("/api/metrics/query?q={query}&start={start}&end={end}"));
     let series = answer["series"].as_array().unwrap();
     assert_eq!(series.len(), 2);
     assert!(series.iter().all(|series| series["value"] == 10.0), "{series:?}");
-    let query = encode("{ } | rate()");
+    let query = percent_encoded("{ } | rate()");
     let answer = server.get_json(&format!("/api/metrics/query_range?q={query}&start={start}&end={end}&step=10s"));
     let samples = answer["series"][0]["samples"].as_array().unwrap();
     let total: f64 = samples.iter().map(|sample| sample["value"].as_f64().unwrap() * 10.0).sum();
     assert!((total - 20.0).abs() < 1e-6, "{total}");
 
-    let query = encode("{ } | compare({ status = error })");
+    let query = percent_encoded("{ } | compare({ status = error })");
     let answer = server.get_json(&format!("/api/metrics/query?q={query}&start={start}&end={end}"));
     let selected: Vec<&Value> = answer["series"]
         .as_array()
@@ -132,7 +124,7 @@ fn the_language_works_over_the_store() {
         |key: &str| selected.iter().find(|series| series["labels"][1]["key"] == key).map(|series| &series["labels"][1]);
     assert_eq!(label("span.customer").unwrap()["value"]["stringValue"], "customer-1", "{answer}");
     assert_eq!(label("resource.service.name").unwrap()["value"]["stringValue"], "order-service");
-    let query = encode("({ } | count_over_time()) / (({ } | count_over_time()) - ({ } | count_over_time()))");
+    let query = percent_encoded("({ } | count_over_time()) / (({ } | count_over_time()) - ({ } | count_over_time()))");
     let answer = server.get_json(&format!("/api/metrics/query?q={query}&start={start}&end={end}"));
     assert_eq!(answer["series"][0]["value"], "NaN", "{answer}");
 
@@ -154,10 +146,8 @@ fn the_language_works_over_the_store() {
 /// Scenario: queries that can't be understood. Guarantee: 400, plain text, with the place of the mistake.
 #[test]
 fn mistakes_are_pointed_at() {
-    let store = tempfile::tempdir().unwrap();
-    let server = Server::start(store.path());
-    server.wait_ready();
-    let answer = server.get(&format!("/api/search?q={}", encode("{ duraton > 1s }"))).unwrap();
+    let (_store, server) = Server::fresh();
+    let answer = server.get(&format!("/api/search?q={}", percent_encoded("{ duraton > 1s }"))).unwrap();
     assert_eq!(answer.status, 400);
     assert!(answer.text().contains("duration") && answer.text().contains('^'), "{}", answer.text());
     assert_eq!(server.get("/api/search?q=%7B%7D&start=5").unwrap().status, 400);
@@ -165,7 +155,7 @@ fn mistakes_are_pointed_at() {
     assert_eq!(server.get("/api/v2/search/tags?scope=planet").unwrap().status, 400);
     assert_eq!(server.get("/api/v2/search/tag/%7B%7D/values").unwrap().status, 400);
     assert_eq!(server.get("/api/metrics/query_range?q=%7B%7D").unwrap().status, 400);
-    let many = format!("/api/metrics/query_range?q={}&start=0&end=1000000000&step=1ms", encode("{}|rate()"));
+    let many = format!("/api/metrics/query_range?q={}&start=0&end=1000000000&step=1ms", percent_encoded("{}|rate()"));
     let answer = server.get(&many).unwrap();
     assert_eq!(answer.status, 400);
     assert!(answer.text().contains("10"), "{}", answer.text());

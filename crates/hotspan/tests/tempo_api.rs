@@ -9,7 +9,9 @@ use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::trace::v1::Span;
 use prost::Message;
 use serde_json::Value;
-use support::{Server, TestSample, now_nanos, profile_request, request, text_attribute, trace_request};
+use support::{
+    Server, TestSample, now_nanos, percent_encoded, profile_request, request, text_attribute, trace_request,
+};
 use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 use tonic::{Code, Status};
 
@@ -163,10 +165,6 @@ fn send(server: &Server, service: &str, spans: Vec<Span>) {
     assert_eq!(server.post("/v1/traces", "application/x-protobuf", &body).unwrap().status, 200);
 }
 
-fn encode(text: &str) -> String {
-    text.bytes().map(|byte| format!("%{byte:02X}")).collect()
-}
-
 fn ids_of(answer: &Value) -> Vec<String> {
     let traces = answer["traces"].as_array().unwrap();
     traces.iter().map(|trace| trace["traceID"].as_str().unwrap()[..2].to_owned()).collect()
@@ -184,9 +182,7 @@ fn get_protobuf<M: Message + Default>(server: &Server, path: &str) -> M {
 /// Guarantee: the messages hold what JSON holds; an absent trace is an empty message in v2 and 404 in v1.
 #[test]
 fn protobuf_by_accept() {
-    let store = tempfile::tempdir().unwrap();
-    let server = Server::start(store.path());
-    server.wait_ready();
+    let (_store, server) = Server::fresh();
     let now = now_nanos();
     send(&server, "front", vec![span(1, 1, 0, "GET /", now - 9 * SECOND, 700 * MS)]);
     send(&server, "back", vec![span(1, 2, 1, "work", now - 9 * SECOND + MS, 500 * MS)]);
@@ -219,8 +215,10 @@ fn protobuf_by_accept() {
         values.values.iter().map(|value| (value.name.as_str(), value.tags[0].as_str())).collect();
     assert_eq!(values, [("string", "back"), ("string", "front")]);
     let range = format!("start={}&end={}&step=60", now / SECOND - 600, now / SECOND + 1);
-    let series: MetricsResponse =
-        get_protobuf(&server, &format!("/api/metrics/query_range?q={}&{range}", encode("{}|count_over_time()")));
+    let series: MetricsResponse = get_protobuf(
+        &server,
+        &format!("/api/metrics/query_range?q={}&{range}", percent_encoded("{}|count_over_time()")),
+    );
     assert_eq!(series.series[0].samples.iter().map(|sample| sample.value).sum::<f64>(), 2.0);
 
     // Only those who ask with a cursor get one: other decoders are strict.
@@ -289,9 +287,7 @@ async fn streamed<Q: Message, A: Message + Default>(
 /// Guarantee: traces come in order, in several messages, each once; errors carry their code and the place.
 #[tokio::test]
 async fn streams_over_grpc() {
-    let store = tempfile::tempdir().unwrap();
-    let server = Server::start(store.path());
-    server.wait_ready();
+    let (_store, server) = Server::fresh();
     let now = now_nanos();
     for number in 1..=6u8 {
         let start = now - 100 * SECOND + u64::from(number) * 10 * SECOND;
@@ -361,9 +357,7 @@ async fn streams_over_grpc() {
 /// Guarantee: the order is that of the whole traces, pages join without gap or overlap, and limits are named.
 #[test]
 fn order_and_pages_are_true_to_the_limit() {
-    let store = tempfile::tempdir().unwrap();
-    let server = Server::start(store.path());
-    server.wait_ready();
+    let (_store, server) = Server::fresh();
     let now = now_nanos();
     let base = now - 3000 * SECOND;
     for number in 1..=9u8 {
@@ -377,7 +371,8 @@ fn order_and_pages_are_true_to_the_limit() {
     assert_eq!(ids_of(&search("&limit=3")), ["09", "08", "07"]);
     assert_eq!(ids_of(&search("&limit=50")), ["09", "08", "07", "06", "05", "04", "03", "02", "01"]);
     assert_eq!(ids_of(&search("&limit=4&order=duration")), ["01", "03", "07", "02"]);
-    let whole = server.get_json(&format!("/api/search?limit=2&order=duration&q={}", encode("{} | count() > 0")));
+    let whole =
+        server.get_json(&format!("/api/search?limit=2&order=duration&q={}", percent_encoded("{} | count() > 0")));
     assert_eq!(ids_of(&whole), ["01", "03"]);
 
     for order in ["recent", "duration"] {
@@ -410,9 +405,7 @@ fn order_and_pages_are_true_to_the_limit() {
 /// Guarantee: that span, and no other, says that it has a profile, so that Grafana offers it.
 #[test]
 fn spans_with_samples_say_so() {
-    let store = tempfile::tempdir().unwrap();
-    let server = Server::start(store.path());
-    server.wait_ready();
+    let (_store, server) = Server::fresh();
     let now = now_nanos();
     send(
         &server,
@@ -450,9 +443,7 @@ fn spans_with_samples_say_so() {
 /// Guarantee: counters are exact and only grow, names are those that Grafana asks for, the graph has both edges.
 #[test]
 fn span_metrics_and_service_graph() {
-    let store = tempfile::tempdir().unwrap();
-    let server = Server::start(store.path());
-    server.wait_ready();
+    let (_store, server) = Server::fresh();
     let now = now_nanos();
     let send_request = |number: u8| {
         let start = now - 60 * SECOND + u64::from(number) * SECOND;
@@ -522,9 +513,7 @@ fn span_metrics_and_service_graph() {
 /// into a waterfall with the share on the CPU; errors say what is wrong.
 #[test]
 fn traces_at_a_terminal() {
-    let store = tempfile::tempdir().unwrap();
-    let server = Server::start(store.path());
-    server.wait_ready();
+    let (_store, server) = Server::fresh();
     let now = now_nanos();
     send(
         &server,

@@ -8,6 +8,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::array::{Array, BooleanArray, RecordBatch};
+use arrow::buffer::BooleanBuffer;
 use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt};
 use hashbrown::HashSet;
@@ -27,7 +28,7 @@ const FIRST_STRETCH: usize = 16;
 /// With more than one run in this many rows, every row is read.
 const DENSE: usize = 48;
 
-/// Ids of one kind, to look rows up by.
+/// Ids of one kind, to look rows up by; with [`IdSet::or`], of both kinds.
 #[derive(Debug, Clone)]
 pub struct IdSet {
     kind: IdKind,
@@ -37,6 +38,8 @@ pub struct IdSet {
     /// A bit for the last bytes of each id: most rows are ruled out without hashing.
     bits: Vec<u64>,
     mask: usize,
+    /// Ids of the other kind: a row that holds one of them counts as well.
+    other: Option<Box<IdSet>>,
 }
 
 impl IdSet {
@@ -65,10 +68,31 @@ impl IdSet {
             let at = *id as usize & mask;
             bits[at / 64] |= 1 << (at % 64);
         }
-        Self { kind, ids, hashes, bits, mask }
+        Self { kind, ids, hashes, bits, mask, other: None }
     }
 
-    /// What kind of ids they are.
+    /// Rows that hold an id of the other set, which is of the other kind, count as well.
+    #[must_use]
+    pub fn or(mut self, other: Self) -> Self {
+        debug_assert!(self.kind != other.kind && other.other.is_none(), "one set for each kind");
+        if self.is_empty() {
+            return other;
+        }
+        self.other = (!other.is_empty()).then(|| Box::new(other));
+        self
+    }
+
+    /// The set of each kind.
+    fn kinds(&self) -> impl Iterator<Item = &Self> {
+        std::iter::once(self).chain(self.other.as_deref())
+    }
+
+    /// The columns that say whether a row counts.
+    fn columns(&self) -> Vec<&'static str> {
+        self.kinds().map(|set| set.kind.column()).collect()
+    }
+
+    /// What kind of ids they are, besides those of an [`IdSet::or`].
     pub fn kind(&self) -> IdKind {
         self.kind
     }
@@ -96,10 +120,10 @@ impl IdSet {
     }
 
     fn matches(&self, batch: &RecordBatch) -> BooleanArray {
-        match arrays::ids(batch, self.kind.column()) {
-            Ok(ids) => (0..ids.len()).map(|row| Some(ids.is_valid(row) && self.holds(ids.value(row)))).collect(),
-            Err(_) => std::iter::repeat_n(Some(false), batch.num_rows()).collect(),
-        }
+        let columns: Vec<_> =
+            self.kinds().filter_map(|set| Some((set, arrays::ids(batch, set.kind.column()).ok()?))).collect();
+        let is_in = |row| columns.iter().any(|(set, ids)| ids.is_valid(row) && set.holds(ids.value(row)));
+        BooleanArray::new(BooleanBuffer::collect_bool(batch.num_rows(), is_in), None)
     }
 }
 
@@ -121,7 +145,7 @@ impl SegmentReader {
     /// The parts of a segment that may hold rows with these ids; none if the index rules it out.
     pub async fn id_parts(&self, segment: &Arc<Segment>, ids: &IdSet) -> Result<Vec<IdPart>> {
         let rows = segment.rows as usize;
-        let index = self.id_index(segment).await?.filter(|index| index.maps(ids.kind));
+        let index = self.id_index(segment).await?.filter(|index| ids.kinds().all(|set| index.maps(set.kind)));
         let Some(index) = index else {
             let part = |first: usize| IdPart {
                 segment: Arc::clone(segment),
@@ -130,7 +154,14 @@ impl SegmentReader {
             };
             return Ok((0..rows).step_by(PART_ROWS).map(part).collect());
         };
-        let starts = index.rows_of_all(self.store(), ids.kind, &ids.hashes).await?;
+        let mut starts = Vec::new();
+        for set in ids.kinds() {
+            starts.extend(index.rows_of_all(self.store(), set.kind, &set.hashes).await?);
+        }
+        if ids.other.is_some() {
+            starts.sort_unstable();
+            starts.dedup();
+        }
         let part = |(rows, starts)| IdPart { segment: Arc::clone(segment), rows, starts };
         Ok(cut(rows, &starts, PART_ROWS).into_iter().map(part).collect())
     }
@@ -153,9 +184,8 @@ impl SegmentReader {
             }
             None => {
                 let set = Arc::clone(ids);
-                let options = options
-                    .rows(vec![part.rows.clone()])
-                    .matching(&[ids.kind.column()], move |batch| set.matches(batch));
+                let options =
+                    options.rows(vec![part.rows.clone()]).matching(&ids.columns(), move |batch| set.matches(batch));
                 self.stream(&part.segment, options).await
             }
         }
@@ -170,7 +200,7 @@ impl SegmentReader {
         let mut pending = join(starts.iter().map(|start| stretch(*start as usize, FIRST_STRETCH)));
         let mut length = FIRST_STRETCH;
         while !pending.is_empty() {
-            let options = ReadOptions::columns(&[ids.kind.column()]).rows(pending.clone());
+            let options = ReadOptions::columns(&ids.columns()).rows(pending.clone());
             let batches: Vec<RecordBatch> = self.stream(&part.segment, options).await?.try_collect().await?;
             let mut matches = batches.iter().flat_map(|batch| {
                 let matches = ids.matches(batch);
@@ -239,6 +269,8 @@ fn cut(rows: usize, starts: &[u32], part_rows: usize) -> Vec<(Range<usize>, Opti
 
 #[cfg(test)]
 mod tests {
+    use arrow::array::{ArrayRef, FixedSizeBinaryArray};
+
     use super::*;
 
     /// Scenario: runs of any length, many and few, in parts of a hundred rows.
@@ -292,5 +324,26 @@ mod tests {
         assert_eq!((traces.len(), traces.is_empty()), (1, false));
         assert!(traces.holds(&[3; 16]) && !traces.holds(&[4; 16]));
         assert!(IdSet::traces([]).is_empty() && !IdSet::traces([]).holds(&[0; 16]));
+    }
+
+    /// Scenario: rows that name a trace and a span, one of them or none, tried against sets of one kind and of both.
+    /// Guarantee: a row counts if it holds an id of either kind that is asked for.
+    #[test]
+    fn either_kind_counts() {
+        let column = |ids: [Option<u8>; 5], width: usize| {
+            let ids = ids.map(|id| id.map(|id| vec![id; width]));
+            Arc::new(FixedSizeBinaryArray::try_from_sparse_iter_with_size(ids.into_iter(), width as i32).unwrap())
+        };
+        let traces = column([Some(1), Some(1), None, None, Some(2)], 16);
+        let spans = column([Some(7), None, Some(7), None, Some(7)], 8);
+        let batch = RecordBatch::try_from_iter([("trace_id", traces as ArrayRef), ("span_id", spans as ArrayRef)]);
+        let batch = batch.unwrap();
+        let matching = |ids: &IdSet| ids.matches(&batch).values().set_indices().collect::<Vec<_>>();
+        let (traces, spans) = (IdSet::traces([TraceId([1; 16])]), IdSet::spans([SpanId([7; 8])]));
+        assert_eq!(matching(&traces), [0, 1]);
+        assert_eq!(matching(&spans), [0, 2, 4]);
+        assert_eq!(matching(&traces.clone().or(spans)), [0, 1, 2, 4]);
+        assert_eq!(matching(&traces.clone().or(IdSet::spans([]))), [0, 1]);
+        assert_eq!(matching(&IdSet::spans([]).or(traces)), [0, 1]);
     }
 }

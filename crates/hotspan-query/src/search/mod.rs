@@ -13,6 +13,7 @@ mod profile_fields;
 mod run;
 mod scan_filter;
 mod tags;
+mod trace_filter;
 mod whole;
 
 pub(crate) use binding::{BoundSpans, SpanAttribute, columns_of};
@@ -25,3 +26,4 @@ pub use run::{Inspected, SearchAnswer, SearchQuery, SearchRun};
 pub(crate) use run::{overlapping, reach_back, reach_on};
 pub(crate) use scan_filter::ScanFilter;
 pub use tags::{TagNamesRun, TagQuery, TagScopes, TagValue, TagValuesRun};
+pub use trace_filter::{KeptSpans, TraceFilter};

@@ -8,6 +8,7 @@ mod explain;
 mod flame_json;
 mod functions;
 mod mistake;
+mod no_samples;
 mod policy;
 mod profile;
 mod pyroscope;
@@ -33,6 +34,7 @@ pub(crate) use mistake::QuestionError;
 
 use crate::app::App;
 use crate::query_counts::count_queries;
+use crate::rpc::unknown_method;
 use crate::{page, receive};
 
 /// All routes, for the main listener.
@@ -65,7 +67,7 @@ pub(crate) fn everything(app: Arc<App>) -> Router {
         .route("/api/v1/trace/{id}/spans", get(trace_window::trace_window))
         .merge(explain::routes())
         .route("/api/v1/sql", post(sql::sql))
-        .fallback(get(page::serve))
+        .fallback(get(page::serve).post(unknown_method))
         .layer(from_fn_with_state(Arc::clone(&app), count_queries))
         .with_state(app)
 }

@@ -15,6 +15,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::ApiError;
+use super::no_samples::no_samples;
 use super::pyroscope::merged_pprof;
 use super::span_scope::{ScopeParameters, outlines_of, owners_in_trace};
 use crate::app::{App, Core};
@@ -137,6 +138,9 @@ pub(crate) async fn flame_response(
         }
         "html" => text("text/html; charset=utf-8", page(&answer, query, uri)),
         "flamegraph" if accept.contains("text/html") => text("text/html; charset=utf-8", page(&answer, query, uri)),
+        "flamegraph" | "text" if answer.exactness.samples == 0 => {
+            text("text/plain; charset=utf-8", no_samples(core, tenant, query).await?)
+        }
         "flamegraph" | "text" => {
             text("text/plain; charset=utf-8", text_flame::text_flame(&answer.tree, &drawing.options(unit)))
         }

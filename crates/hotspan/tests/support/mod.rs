@@ -5,6 +5,7 @@
 
 pub(crate) mod demo;
 pub(crate) mod python;
+pub(crate) mod querier;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -72,6 +73,14 @@ impl Server {
         Self { child, http, addresses }
     }
 
+    /// A ready server on a store that is gone with the folder.
+    pub(crate) fn fresh() -> (tempfile::TempDir, Self) {
+        let store = tempfile::tempdir().unwrap();
+        let server = Self::start(store.path());
+        server.wait_ready();
+        (store, server)
+    }
+
     /// A ready server with this configuration, on a store that is gone with the folder.
     pub(crate) fn configured(config: &str) -> (tempfile::TempDir, Self) {
         let store = tempfile::tempdir().unwrap();
@@ -94,6 +103,20 @@ impl Server {
             std::thread::sleep(Duration::from_millis(5));
         }
         panic!("the server did not become ready");
+    }
+
+    /// Waits until no segment is young: how soon they stop being so, the server was told at its start.
+    pub(crate) fn wait_compacted(&self) {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        loop {
+            let status = self.get_json("/api/v1/status");
+            let tables = status["store"]["tables"].as_array().unwrap();
+            if !tables.is_empty() && tables.iter().all(|table| table["level"] != 0) {
+                return;
+            }
+            assert!(Instant::now() < deadline, "not compacted: {status}");
+            std::thread::sleep(Duration::from_millis(100));
+        }
     }
 
     /// The address of a listener by its name.
@@ -330,4 +353,9 @@ pub(crate) fn profile_request(
             attribute_table: vec![Default::default()],
         }),
     }
+}
+
+/// Text as it stands in an address.
+pub(crate) fn percent_encoded(text: &str) -> String {
+    text.bytes().map(|byte| format!("%{byte:02X}")).collect()
 }

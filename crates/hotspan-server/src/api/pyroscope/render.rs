@@ -56,16 +56,22 @@ pub(super) async fn render(
         return Ok(([(header::CONTENT_TYPE, content_type)], text).into_response());
     }
     let mut profile = FlamebearerProfile::single(&answer.tree, &query.profile_type);
-    let step = timeline_step(query.from, query.until);
+    // A span or trace that is found at any time has a timeline where its samples are.
+    let is_open = query.until == i64::MAX;
+    let step = if is_open { STEPS[0] * SECOND } else { timeline_step(query.from, query.until) };
     let step_value = match parameters.aggregation.as_deref() {
         None | Some("" | "sum") => StepValue::Sum,
         Some("avg" | "average") => StepValue::MeanOfProfiles,
         Some(other) => return Err(ApiError::invalid(format!("aggregation {other:?} is not known; use sum or avg"))),
     };
-    let range = (query.from, query.until);
+    let mut range = (query.from, query.until);
     let mut timeline = TimelineQuery { samples: query, step, step_value, ..TimelineQuery::default() };
     let whole = core.engine.timelines(&tenant, &timeline).await?;
-    profile.timeline = Some(bars(whole.first(), range, step));
+    if let Some(points) = whole.first().map(|whole| &whole.points).filter(|_| is_open) {
+        let ends = (points.first().map_or(0, |(end, _)| *end), points.last().map_or(0, |(end, _)| *end));
+        range = (ends.0 - step, ends.1 - 1);
+    }
+    profile.timeline = (!is_open || !whole.is_empty()).then(|| bars(whole.first(), range, step));
     if let Some(label) = parameters.group_by.filter(|label| !label.is_empty()) {
         timeline.group_by = vec![label.clone()];
         let groups = core.engine.timelines(&tenant, &timeline).await?;
@@ -169,6 +175,9 @@ fn time_range(from: &Option<String>, until: &Option<String>) -> Result<(i64, i64
 /// Lengths of steps that people can read off an axis, in seconds.
 const STEPS: &[i64] = &[15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400];
 
+/// Bars of a timeline, whatever is asked for (R5).
+const MOST_BARS: i64 = 11_000;
+
 /// A step for about 1500 bars, never under 15 s.
 fn timeline_step(from: i64, until: i64) -> i64 {
     let wanted = until.saturating_sub(from) / SECOND / 1500;
@@ -179,9 +188,7 @@ fn timeline_step(from: i64, until: i64) -> i64 {
 /// Bars in seconds, one for every step, empty ones included.
 fn bars(timeline: Option<&Timeline>, (from, until): (i64, i64), step: i64) -> Bars {
     let start = from.div_euclid(step) * step;
-    // A range without an end is that of a span: it has no timeline worth its zeros.
-    let most = 11_000;
-    let count = (until.saturating_sub(start) / step + 1).clamp(0, most) as usize;
+    let count = (until.saturating_sub(start) / step + 1).clamp(0, MOST_BARS) as usize;
     let mut samples = vec![0; count];
     for (end, value) in timeline.into_iter().flat_map(|timeline| &timeline.points) {
         let at = (end - 1).saturating_sub(start).div_euclid(step);

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use super::render::ranged_query;
 use crate::api::ApiError;
+use crate::api::no_samples::no_samples;
 use crate::api::profile::{AskedFlame, TextParameters, exactness_json, flame_response};
 use crate::app::App;
 use crate::receive::tenant_of;
@@ -47,7 +48,10 @@ pub(super) async fn query(
         let whole = hotspan_query::FlameQuery { max_nodes: 0, ..query };
         let answer = core.engine.flame(&tenant, &whole).await?;
         if parameters.format.as_deref() == Some("text") {
-            let table = top_text(&answer.tree, &whole.profile_type.sample_unit, count);
+            let table = match answer.exactness.samples {
+                0 => no_samples(core, &tenant, &whole).await?,
+                _ => top_text(&answer.tree, &whole.profile_type.sample_unit, count),
+            };
             return Ok(([(header::CONTENT_TYPE, "text/plain; charset=utf-8")], table).into_response());
         }
         let total = answer.tree.total();

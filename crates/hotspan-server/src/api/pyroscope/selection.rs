@@ -62,7 +62,7 @@ pub(super) fn trace_ids(texts: &[String]) -> Result<Vec<TraceId>, ApiError> {
     let id = |text: &String| {
         parse_trace_id(text).ok_or_else(|| ApiError::invalid(format!("trace id {text:?} is neither hex nor base64")))
     };
-    texts.iter().map(id).collect()
+    texts.iter().filter(|text| !text.is_empty()).map(id).collect()
 }
 
 /// Profile ids: 32 hexadecimal digits, with or without the dashes of a UUID.
@@ -71,7 +71,7 @@ pub(super) fn profile_ids(texts: &[String]) -> Result<Vec<ProfileId>, ApiError> 
         let digits: String = text.chars().filter(|c| *c != '-').collect();
         digits.parse::<ProfileId>().map_err(|error| ApiError::invalid(error.to_string()))
     };
-    texts.iter().map(id).collect()
+    texts.iter().filter(|text| !text.is_empty()).map(id).collect()
 }
 
 /// Takes ids out of the selector of a question and makes them what they are: `{span_id="…"}` never is a label.

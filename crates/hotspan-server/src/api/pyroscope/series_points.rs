@@ -11,7 +11,7 @@ use super::messages::{
     ExemplarMessage, HeatmapRequest, HeatmapResponse, HeatmapSeries, HeatmapSlot, PointMessage, SelectSeriesRequest,
     SelectSeriesResponse, SeriesMessage,
 };
-use super::selection::{profile_type, selector, time_range};
+use super::selection::{profile_type, selector, take_ids, time_range};
 use super::unary::Asked;
 use crate::api::ApiError;
 
@@ -25,15 +25,10 @@ pub(super) async fn select_series(asked: Asked<SelectSeriesRequest>) -> Result<S
             return Err(ApiError::invalid(format!("aggregation {other} is not known; 0 is sum, 1 average")));
         }
     };
+    let call_site = call_site(request.stack_trace_selector.as_ref());
+    let samples = samples_of(&request.profile_type_id, &request.label_selector, (from, until))?;
     let query = TimelineQuery {
-        samples: FlameQuery {
-            profile_type: profile_type(&request.profile_type_id)?,
-            selector: selector(&request.label_selector)?,
-            from,
-            until,
-            call_site: call_site(request.stack_trace_selector.as_ref()),
-            ..FlameQuery::default()
-        },
+        samples: FlameQuery { call_site, ..samples },
         step: step_nanos(request.step)?,
         step_value,
         group_by: request.group_by.clone(),
@@ -45,6 +40,14 @@ pub(super) async fn select_series(asked: Asked<SelectSeriesRequest>) -> Result<S
         None => Exemplars::default(),
     };
     Ok(SelectSeriesResponse { series: timelines.iter().map(|timeline| series_message(timeline, &exemplars)).collect() })
+}
+
+/// The samples that a request selects, ids in its selector among it.
+fn samples_of(kind: &str, label_selector: &str, (from, until): (i64, i64)) -> Result<FlameQuery, ApiError> {
+    let (profile_type, selector) = (profile_type(kind)?, selector(label_selector)?);
+    let mut samples = FlameQuery { profile_type, selector, from, until, ..FlameQuery::default() };
+    take_ids(&mut samples)?;
+    Ok(samples)
 }
 
 fn series_message(timeline: &Timeline, exemplars: &Exemplars) -> SeriesMessage {
@@ -74,13 +77,7 @@ pub(super) async fn select_heatmap(asked: Asked<HeatmapRequest>) -> Result<Heatm
         exemplars => exemplars.is_some(),
     };
     let query = TimelineQuery {
-        samples: FlameQuery {
-            profile_type: profile_type(&request.profile_type_id)?,
-            selector: selector(&request.label_selector)?,
-            from,
-            until,
-            ..FlameQuery::default()
-        },
+        samples: samples_of(&request.profile_type_id, &request.label_selector, (from, until))?,
         step: step_nanos(request.step)?,
         group_by: request.group_by.clone(),
         max_groups: max_groups(request.limit),

@@ -30,8 +30,9 @@ pub(crate) fn routes() -> Router<Arc<App>> {
         .route("/api/search", get(search::search))
         .route("/api/search/tags", get(tags::tags_v1))
         .route("/api/v2/search/tags", get(tags::tags_v2))
-        .route("/api/search/tag/{tag}/values", get(tags::tag_values_v1))
-        .route("/api/v2/search/tag/{tag}/values", get(tags::tag_values_v2))
+        // A tag may have slashes in its name, so the path goes on behind it: `{tag}/values`.
+        .route("/api/search/tag/{*tag_values}", get(tags::tag_values_v1))
+        .route("/api/v2/search/tag/{*tag_values}", get(tags::tag_values_v2))
         .route("/api/metrics/query_range", get(metrics::query_range))
         .route("/api/metrics/query", get(metrics::query_instant))
         .route("/api/status/buildinfo", get(build_info))

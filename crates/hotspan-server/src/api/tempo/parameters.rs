@@ -91,29 +91,25 @@ impl Parameters {
         Ok(Arc::new(program))
     }
 
+    /// A search by tags: traces that have each of them on some span, and lasted as long as is said.
     fn tags_as_traceql(&self) -> Result<String, ApiError> {
         let mut conditions = Vec::new();
         for (key, value) in logfmt_pairs(self.tags.as_deref().unwrap_or_default())? {
-            let field = format!(".\"{}\"", key.replace('\\', "\\\\").replace('"', "\\\""));
-            conditions.push(match key.as_str() {
-                "name" => format!("name = {value:?}"),
-                "status" | "kind" => format!("{key} = {value}"),
-                // A tag has no type: the number and its text are both meant.
-                _ if value.parse::<f64>().is_ok_and(f64::is_finite) || ["true", "false"].contains(&value.as_str()) => {
-                    format!("({field} = {value} || {field} = {value:?})")
-                }
-                _ => format!("{field} = {value:?}"),
-            });
+            conditions.push(tag_condition(&key, &value));
         }
         for (name, operator, text) in
             [("minDuration", ">=", &self.min_duration), ("maxDuration", "<=", &self.max_duration)]
         {
             if let Some(text) = text.as_deref().filter(|text| !text.is_empty()) {
-                parse_duration(text).ok_or_else(|| ApiError::invalid(format!("{name}: {text:?} is not a length")))?;
-                conditions.push(format!("duration {operator} {text}"));
+                let length = parse_duration(text)
+                    .ok_or_else(|| ApiError::invalid(format!("{name}: {text:?} is not a length such as 100ms")))?;
+                conditions.push(format!("traceDuration {operator} {}ns", length.as_nanos()));
             }
         }
-        Ok(format!("{{ {} }}", conditions.join(" && ")))
+        if conditions.is_empty() {
+            return Ok("{ }".to_owned());
+        }
+        Ok(conditions.iter().map(|condition| format!("{{ {condition} }}")).collect::<Vec<_>>().join(" && "))
     }
 
     /// How many to give, if that is said.
@@ -146,6 +142,30 @@ fn bounded(name: &str, given: usize, most: usize) -> Result<usize, ApiError> {
         return Err(ApiError::invalid(format!("{name}: {given} is more than {most}, the most that is given at once")));
     }
     Ok(given)
+}
+
+/// What a span must satisfy to have a tag. Texts match if they contain the value, in capitals or not.
+fn tag_condition(key: &str, value: &str) -> String {
+    let pattern = format!("(?i).*{}.*", regex_escape(value));
+    let field = match key {
+        "name" => "name".to_owned(),
+        "status" | "kind" => return format!("{key} = {value}"),
+        key => format!(".\"{}\"", key.replace('\\', "\\\\").replace('"', "\\\"")),
+    };
+    let contains = format!("{field} =~ {pattern:?}");
+    // A tag has no type: a number or a truth value is meant as well as its text.
+    let is_typed = value.parse::<f64>().is_ok_and(f64::is_finite) || ["true", "false"].contains(&value);
+    let typed = format!("{field} = {value}");
+    match is_typed && hotspan_traceql::parse(&format!("{{ {typed} }}")).is_ok() {
+        true => format!("{typed} || {contains}"),
+        false => contains,
+    }
+}
+
+/// A pattern that matches just this text.
+fn regex_escape(text: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || c == '_' || c == ' ' || !c.is_ascii();
+    text.chars().flat_map(|c| (!is_plain(c)).then_some('\\').into_iter().chain([c])).collect()
 }
 
 /// `key=value` and `key="quoted value"`, separated by spaces.
@@ -266,14 +286,18 @@ mod tests {
             let parameters = Parameters { tags: Some(tags.to_owned()), ..Parameters::default() };
             parameters.tags_as_traceql().map_err(|error| error.message)
         };
-        assert_eq!(of("").unwrap(), "{  }");
+        assert_eq!(of("").unwrap(), "{ }");
+        assert_eq!(of("service.name=shop").unwrap(), r#"{ ."service.name" =~ "(?i).*shop.*" }"#);
         assert_eq!(
-            of(r#"service.name=shop name="GET /a \"b\"" http.status_code=500 status=error"#).unwrap(),
-            r#"{ ."service.name" = "shop" && name = "GET /a \"b\"" && (."http.status_code" = 500 || ."http.status_code" = "500") && status = error }"#
+            of(r#"name="GET /a \"b\"" http.status_code=500 status=error"#).unwrap(),
+            r#"{ name =~ "(?i).*GET \\/a \\\"b\\\".*" } && { ."http.status_code" = 500 || ."http.status_code" =~ "(?i).*500.*" } && { status = error }"#
         );
+        let lasting = Parameters { min_duration: Some("1.5s".to_owned()), ..Parameters::default() };
+        assert_eq!(lasting.tags_as_traceql().unwrap(), "{ traceDuration >= 1500000000ns }");
         assert!(of("name").unwrap_err().contains("key=value"));
         assert!(of("name=\"open").is_err());
-        for tags in ["a=1 b=x", "status=error kind=server", "x=true"] {
+        for tags in ["a=1 b=x", "status=error kind=server", "x=true", r#"name="a.b*c(d[\"\\{" x=ü-1 y=+5 z=.5 name=7"#]
+        {
             let parameters = Parameters { tags: Some(tags.to_owned()), ..Parameters::default() };
             assert!(parameters.program().is_ok(), "{tags}");
         }

@@ -97,7 +97,62 @@ fn value_message(value: &Value) -> AnyValue {
         Value::Array(values) => {
             ValueKind::ArrayValue(ArrayValue { values: values.iter().map(value_message).collect() })
         }
+        Value::Duration(nanos) => ValueKind::StringValue(go_duration(*nanos)),
         other => ValueKind::StringValue(other.to_string()),
     };
     AnyValue { value: Some(kind) }
+}
+
+/// A duration as Go writes it, which is what Tempo's clients read: `1m30.5s`, `397.130999ms`, `0s`.
+fn go_duration(nanos: i64) -> String {
+    let sign = if nanos < 0 { "-" } else { "" };
+    let length = nanos.unsigned_abs();
+    let decimal = |length: u64, unit: u64| {
+        let (whole, rest, digits) = (length / unit, length % unit, unit.ilog10() as usize);
+        format!("{whole}.{rest:0digits$}").trim_end_matches('0').trim_end_matches('.').to_owned()
+    };
+    let text = match length {
+        0 => "0s".to_owned(),
+        1..1_000 => format!("{length}ns"),
+        1_000..1_000_000 => format!("{}µs", decimal(length, 1_000)),
+        1_000_000..1_000_000_000 => format!("{}ms", decimal(length, 1_000_000)),
+        _ => {
+            let (minutes, seconds) = (length / MINUTE, decimal(length % MINUTE, 1_000_000_000));
+            match (minutes / 60, minutes % 60) {
+                (0, 0) => format!("{seconds}s"),
+                (0, minutes) => format!("{minutes}m{seconds}s"),
+                (hours, minutes) => format!("{hours}h{minutes}m{seconds}s"),
+            }
+        }
+    };
+    format!("{sign}{text}")
+}
+
+const MINUTE: u64 = 60_000_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Scenario: lengths of every size. Guarantee: written as Go does, so that its parsers read them back.
+    #[test]
+    fn durations_as_go_writes_them() {
+        let pairs = [
+            (0, "0s"),
+            (1, "1ns"),
+            (1_100, "1.1µs"),
+            (2_200_000, "2.2ms"),
+            (397_130_999, "397.130999ms"),
+            (3_300_000_000, "3.3s"),
+            (60_000_000_000, "1m0s"),
+            (90_500_000_000, "1m30.5s"),
+            (3_600_000_000_000, "1h0m0s"),
+            (-1_500_000_000, "-1.5s"),
+            (i64::MAX, "2562047h47m16.854775807s"),
+            (i64::MIN, "-2562047h47m16.854775808s"),
+        ];
+        for (nanos, text) in pairs {
+            assert_eq!(go_duration(nanos), text);
+        }
+    }
 }

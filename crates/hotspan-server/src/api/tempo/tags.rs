@@ -8,7 +8,7 @@ use axum::response::Response;
 use hotspan_query::search::{TagNamesRun, TagQuery, TagScopes, TagValue, TagValuesRun};
 use hotspan_traceql::Program;
 use hotspan_traceql::editor::lenient_condition;
-use http::HeaderMap;
+use http::{HeaderMap, StatusCode};
 
 use super::answer::{Form, TextError};
 use super::messages::{
@@ -203,14 +203,21 @@ pub(super) fn unscoped(tag: &str) -> String {
     if tag.contains(':') || ["name", "status", "kind"].contains(&tag) { tag.to_owned() } else { format!(".{tag}") }
 }
 
+/// The tag in the rest of a path that should be `{tag}/values`.
+fn tag_in(path: &str) -> Result<&str, ApiError> {
+    let tag = path.strip_suffix("/values").filter(|tag| !tag.is_empty());
+    let message = "the path should be /api/v2/search/tag/{tag}/values, or the same without v2";
+    tag.ok_or_else(|| ApiError { status: StatusCode::NOT_FOUND, message: message.to_owned() })
+}
+
 /// `/api/v2/search/tag/{tag}/values`.
 pub(super) async fn tag_values_v2(
     State(app): State<Arc<App>>,
-    Path(tag): Path<String>,
+    Path(path): Path<String>,
     Query(parameters): Query<Parameters>,
     headers: HeaderMap,
 ) -> Result<Response, TextError> {
-    let mut run = start_values(&app, &tag, &parameters, &headers)?;
+    let mut run = start_values(&app, tag_in(&path)?, &parameters, &headers)?;
     let values = all_values(&mut run).await?;
     Form::asked_for(&headers).answer(&values_v2_message(values, metadata(run.inspected_bytes())))
 }
@@ -218,11 +225,11 @@ pub(super) async fn tag_values_v2(
 /// `/api/search/tag/{tag}/values`.
 pub(super) async fn tag_values_v1(
     State(app): State<Arc<App>>,
-    Path(tag): Path<String>,
+    Path(path): Path<String>,
     Query(parameters): Query<Parameters>,
     headers: HeaderMap,
 ) -> Result<Response, TextError> {
-    let mut run = start_values(&app, &unscoped(&tag), &parameters, &headers)?;
+    let mut run = start_values(&app, &unscoped(tag_in(&path)?), &parameters, &headers)?;
     let values = all_values(&mut run).await?;
     Form::asked_for(&headers).answer(&values_v1_message(values, metadata(run.inspected_bytes())))
 }

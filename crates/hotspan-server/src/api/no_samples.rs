@@ -1,0 +1,42 @@
+//! What a person is told whose question no sample answers: what was asked for, and what there is instead.
+
+use hotspan_model::labels::SERVICE_NAME;
+use hotspan_model::{ProfileType, TenantId};
+use hotspan_query::{FlameQuery, Selector};
+
+use super::ApiError;
+use crate::app::Core;
+
+/// Names that are listed at most.
+const LISTED: usize = 20;
+
+/// A text for a terminal.
+pub(crate) async fn no_samples(core: &Core, tenant: &TenantId, query: &FlameQuery) -> Result<String, ApiError> {
+    let FlameQuery { profile_type, selector, from, until, spans, traces, .. } = query;
+    let labels = selector.matchers.iter().map(ToString::to_string);
+    let ids = spans.iter().map(|span| format!("span_id=\"{span}\""));
+    let ids = ids.chain(traces.iter().map(|trace| format!("trace_id=\"{trace}\"")));
+    let asked: Vec<String> = labels.chain(ids).collect();
+    let mut text = format!("no samples of {profile_type} match {{{}}} in this time\n", asked.join(", "));
+    let services = core.engine.label_values(tenant, SERVICE_NAME, &typed(profile_type), *from, *until).await?;
+    if !services.is_empty() {
+        text.push_str(&format!("services that have some: {}\n", listed(&services)));
+        return Ok(text);
+    }
+    match core.engine.profile_types(tenant, *from, *until).await? {
+        types if types.is_empty() => text.push_str("there are no profiles at all; ask for more time?\n"),
+        types => text.push_str(&format!("types that there are: {}\n", listed(&types))),
+    }
+    Ok(text)
+}
+
+fn typed(profile_type: &ProfileType) -> Selector {
+    let measured = FlameQuery { profile_type: profile_type.clone(), any_period: true, ..FlameQuery::default() };
+    measured.typed_selector()
+}
+
+fn listed(names: &[String]) -> String {
+    let more = names.len().saturating_sub(LISTED);
+    let shown = names.iter().take(LISTED).map(String::as_str).collect::<Vec<_>>().join(", ");
+    if more == 0 { shown } else { format!("{shown} and {more} more") }
+}
