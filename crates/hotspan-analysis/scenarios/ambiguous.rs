@@ -8,38 +8,50 @@ use super::workload::{Waits, Workshop};
 use super::{Picked, Planted, Scenario};
 
 fn scenario(name: &'static str, planted: Planted, make: fn(&mut Workshop<'_>, bool)) -> Scenario {
-    Scenario { name, planted, is_ambiguous: true, picked: Picked::Duration, requests: 900, slow_share: 0.08, make }
+    Scenario {
+        name,
+        planted,
+        also: &[],
+        is_ambiguous: true,
+        picked: Picked::Duration,
+        requests: 900,
+        slow_share: 0.08,
+        make,
+    }
 }
 
 pub(super) fn scenarios() -> Vec<Scenario> {
     vec![
-        scenario("two causes, the larger first", Planted::Function("main.reserve", "lock"), |shop, slow| {
-            begin(shop);
-            usual_work(shop);
-            let (wait, parse) =
-                if slow { (shop.about(140.0), shop.about(70.0)) } else { (shop.about(2.0), shop.about(4.0)) };
-            shop.wait(
-                &below(
-                    &GO,
-                    &[
-                        "main.reserve|stock.go|18",
-                        "sync.(*Mutex).Lock|/usr/local/go/src/sync/mutex.go|1",
-                        "runtime.semacquire1",
-                    ],
-                ),
-                wait,
-            );
-            shop.work(
-                &below(
-                    &GO,
-                    &[
-                        "main.readRates|rates.go|9",
-                        "encoding/json.Unmarshal|/usr/local/go/src/encoding/json/decode.go|1",
-                    ],
-                ),
-                parse,
-            );
-        }),
+        Scenario {
+            also: &[Planted::Function("main.readRates", "cpu")],
+            ..scenario("two causes, the larger first", Planted::Function("main.reserve", "lock"), |shop, slow| {
+                begin(shop);
+                usual_work(shop);
+                let (wait, parse) =
+                    if slow { (shop.about(140.0), shop.about(70.0)) } else { (shop.about(2.0), shop.about(4.0)) };
+                shop.wait(
+                    &below(
+                        &GO,
+                        &[
+                            "main.reserve|stock.go|18",
+                            "sync.(*Mutex).Lock|/usr/local/go/src/sync/mutex.go|1",
+                            "runtime.semacquire1",
+                        ],
+                    ),
+                    wait,
+                );
+                shop.work(
+                    &below(
+                        &GO,
+                        &[
+                            "main.readRates|rates.go|9",
+                            "encoding/json.Unmarshal|/usr/local/go/src/encoding/json/decode.go|1",
+                        ],
+                    ),
+                    parse,
+                );
+            })
+        },
         scenario("one helper, called from everywhere", Planted::Function("main.normalise", "cpu"), |shop, slow| {
             begin(shop);
             usual_work(shop);
@@ -149,7 +161,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
                 begin(shop);
                 usual_work(shop);
                 let parser = if slow { "main.parseV2|parse.go|60" } else { "main.parseV1|parse.go|10" };
-                let parse = shop.about(45.0);
+                let parse = shop.spread(45.0, 0.1);
                 shop.work(&below(&GO, &["main.parse|parse.go|3", parser]), parse);
                 let time = shop.about(if slow { 60.0 } else { 8.0 });
                 shop.work(&below(&GO, &["main.buildQuery|query.go|22"]), time);

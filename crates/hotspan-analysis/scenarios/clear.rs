@@ -6,7 +6,16 @@ use super::workload::{Waits, Workshop};
 use super::{Picked, Planted, Scenario};
 
 fn scenario(name: &'static str, planted: Planted, make: fn(&mut Workshop<'_>, bool)) -> Scenario {
-    Scenario { name, planted, is_ambiguous: false, picked: Picked::Duration, requests: 900, slow_share: 0.08, make }
+    Scenario {
+        name,
+        planted,
+        also: &[],
+        is_ambiguous: false,
+        picked: Picked::Duration,
+        requests: 900,
+        slow_share: 0.08,
+        make,
+    }
 }
 
 /// The framework around a handler written in Go.

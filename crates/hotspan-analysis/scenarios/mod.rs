@@ -9,11 +9,12 @@
 mod ambiguous;
 pub(crate) mod anything;
 mod clear;
+mod mixed;
 mod noise;
 pub(crate) mod workload;
 
 use hotspan_analysis::statistics::random::Random;
-use hotspan_analysis::{Analysis, Question, Request, Subject, Vocabulary, analyse};
+use hotspan_analysis::{Analysis, Cause, Question, Request, Subject, Vocabulary, analyse};
 
 use workload::Workshop;
 
@@ -43,6 +44,8 @@ pub(crate) enum Picked {
 pub(crate) struct Scenario {
     pub(crate) name: &'static str,
     pub(crate) planted: Planted,
+    /// What was planted besides, and costs less.
+    pub(crate) also: &'static [Planted],
     /// Whether something else looks like the cause, too.
     pub(crate) is_ambiguous: bool,
     pub(crate) picked: Picked,
@@ -57,6 +60,7 @@ pub(crate) struct Scenario {
 pub(crate) fn all() -> Vec<Scenario> {
     let mut scenarios = clear::scenarios();
     scenarios.extend(ambiguous::scenarios());
+    scenarios.extend(mixed::scenarios());
     scenarios.extend(noise::scenarios());
     scenarios
 }
@@ -119,15 +123,29 @@ pub(crate) fn explain(scenario: &Scenario, seed: u64) -> Analysis {
     analyse(question(scenario, seed))
 }
 
+impl Planted {
+    fn is(&self, cause: &Cause) -> bool {
+        match self {
+            Planted::Function(function, kind) => cause.function.as_deref() == Some(function) && cause.kind == *kind,
+            Planted::Operation(operation, kind) => cause.operation == *operation && cause.kind == *kind,
+            Planted::Nothing => false,
+        }
+    }
+}
+
+/// Causes that were planted besides the first and are not named, and causes that are named and were not planted.
+pub(crate) fn missed_and_made_up(scenario: &Scenario, analysis: &Analysis) -> (usize, usize) {
+    let causes = &analysis.explanation.causes;
+    let is_missed = |planted: &&Planted| !causes.iter().any(|cause| planted.is(cause));
+    let is_made_up =
+        |cause: &&Cause| !std::iter::once(&scenario.planted).chain(scenario.also).any(|planted| planted.is(cause));
+    (scenario.also.iter().filter(is_missed).count(), causes.iter().filter(is_made_up).count())
+}
+
 /// Judges an answer.
 pub(crate) fn judge(scenario: &Scenario, analysis: &Analysis) -> Outcome {
     let causes = &analysis.explanation.causes;
-    let is_planted = |cause: &hotspan_analysis::Cause| match scenario.planted {
-        Planted::Function(function, kind) => cause.function.as_deref() == Some(function) && cause.kind == kind,
-        Planted::Operation(operation, kind) => cause.operation == operation && cause.kind == kind,
-        Planted::Nothing => false,
-    };
-    match (scenario.planted, causes.iter().position(is_planted)) {
+    match (scenario.planted, causes.iter().position(|cause| scenario.planted.is(cause))) {
         (Planted::Nothing, _) if causes.is_empty() => Outcome::First,
         (Planted::Nothing, _) => Outcome::FalseFinding,
         (_, Some(0)) => Outcome::First,

@@ -7,7 +7,8 @@ use super::workload::{Waits, Workshop};
 use super::{Picked, Planted, Scenario};
 
 fn scenario(name: &'static str, picked: Picked, make: fn(&mut Workshop<'_>, bool)) -> Scenario {
-    Scenario { name, planted: Planted::Nothing, is_ambiguous: false, picked, requests: 600, slow_share: 0.0, make }
+    let planted = Planted::Nothing;
+    Scenario { name, planted, also: &[], is_ambiguous: false, picked, requests: 600, slow_share: 0.0, make }
 }
 
 const FUNCTIONS: [&str; 10] = [

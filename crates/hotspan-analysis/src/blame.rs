@@ -2,8 +2,9 @@
 //!
 //! A node is looked at only if the node above it differs, and its children are tested together as one family, with
 //! false discoveries kept few (hierarchical Benjamini-Hochberg). The walk goes into the child that carries at least
-//! four fifths of the difference. Where no single child does, it stops at own code, since that is what a person can
-//! change; above it (operations, frameworks) it follows each child that carries a real share.
+//! four fifths of the difference, and into others that have a real share of the whole and a name of their own. Where no
+//! single child carries that much, it stops at own code, since that is what a person can change; above it (operations,
+//! frameworks) it follows each child that carries a real share.
 
 use hashbrown::HashMap;
 
@@ -20,7 +21,7 @@ const DISCOVERY_RATE: f64 = 0.01;
 /// The same for the code inside an operation that differs: that there is something to find is known by then, and samples
 /// are few.
 const CODE_DISCOVERY_RATE: f64 = 0.05;
-/// The share of a difference that a single child must carry for the walk to go on without looking at the others.
+/// The share of a difference that a single child must carry for the walk to go on whatever the others are.
 const SINGLE_CHILD: f64 = 0.8;
 /// The share of a difference that is collecting garbage for it to be one cause in all callers.
 const COLLECTING: f64 = 0.7;
@@ -28,6 +29,12 @@ const COLLECTING: f64 = 0.7;
 const RUNS_TOO: f64 = 0.1;
 /// The share that a child must carry where what is left is spread over many.
 const ONLY_LARGE_CHILD: f64 = 0.5;
+
+/// How much more than another one shrank a child may have grown, or less, for the cost to have moved.
+const MOVED_ALIKE: f64 = 1.5;
+
+/// The part of what the first child grew by that others shrank by, from which on the cost moved between them.
+const MOSTLY_MOVED: f64 = 0.5;
 
 /// The chance at which requests that have more of something than any usual one are believed to be no coincidence.
 pub(crate) const SOME_EXCEED: f64 = 0.005;
@@ -52,8 +59,10 @@ pub struct Walk<'a> {
     pub matrix: &'a Matrix,
     /// How often operations were called.
     pub calls: &'a Calls,
-    /// Nanoseconds below which a difference is not worth naming.
+    /// Nanoseconds below which a difference is not worth naming, though requests have more than any usual one.
     pub smallest: f64,
+    /// The same for what is larger on average only.
+    pub usual: f64,
 }
 
 impl Walk<'_> {
@@ -82,10 +91,33 @@ impl Walk<'_> {
         family.iter().zip(believed).filter(|(_, is)| *is).map(|(child, _)| *child).collect()
     }
 
+    /// The children that grew, but for those whose growth is what another one shrank by: that cost moved.
+    fn without_moved(&self, differing: &[NodeId]) -> Vec<NodeId> {
+        let (mut more, less): (Vec<NodeId>, Vec<NodeId>) =
+            differing.iter().partition(|child| self.delta(**child) > 0.0);
+        let is_gone = |child: &NodeId| self.is_function(*child) && -self.delta(*child) >= self.smallest;
+        for gone in less.into_iter().filter(is_gone).map(|child| -self.delta(child)) {
+            let off_by = |child: &NodeId| (self.delta(*child) / gone).ln().abs();
+            let nearest = more.iter().copied().min_by(|a, b| off_by(a).total_cmp(&off_by(b)));
+            more.retain(|child| Some(*child) != nearest || off_by(child) > MOVED_ALIKE.ln());
+        }
+        more
+    }
+
+    /// What the functions among some children shrank by.
+    fn shrunk(&self, differing: &[NodeId]) -> f64 {
+        let less = differing.iter().filter(|child| self.is_function(**child) && self.delta(**child) < 0.0);
+        less.map(|child| -self.delta(*child)).sum()
+    }
+
+    fn is_function(&self, node: NodeId) -> bool {
+        matches!(self.ledger.tree.node(node).key, NodeKey::Function(_))
+    }
+
     /// Whether a node surely has a real share, be it in all requests a little or in a few of them much.
     fn is_large(&self, node: NodeId) -> bool {
         let is_in_some = self.delta(node) >= self.smallest && self.matrix.exceedance(node) < SOME_EXCEED;
-        is_in_some || self.matrix.lower(node) >= self.smallest
+        is_in_some || self.matrix.lower(node) >= self.usual
     }
 
     fn step(&self, node: NodeId, children: &[NodeId]) -> Step {
@@ -95,21 +127,26 @@ impl Walk<'_> {
         let delta = self.delta(node);
         let (operations, code): (Vec<NodeId>, Vec<NodeId>) =
             children.iter().partition(|child| matches!(self.ledger.tree.node(**child).key, NodeKey::Operation(_)));
-        let mut more: Vec<NodeId> = self.believed(&operations, DISCOVERY_RATE);
-        more.extend(self.believed(&code, CODE_DISCOVERY_RATE));
-        more.retain(|child| self.delta(*child) > 0.0);
+        let mut differing: Vec<NodeId> = self.believed(&operations, DISCOVERY_RATE);
+        differing.extend(self.believed(&code, CODE_DISCOVERY_RATE));
+        let mut more = self.without_moved(&differing);
         more.sort_by(|a, b| self.delta(*b).total_cmp(&self.delta(*a)));
         let Some(first) = more.first().copied() else { return Step::Stop { is_thin: true } };
-        if self.delta(first) >= SINGLE_CHILD * delta {
-            return Step::Into(vec![first]);
-        }
-        let large: Vec<NodeId> = more.into_iter().filter(|child| self.is_large(*child)).collect();
-        let here = self.ledger.tree.node(node);
-        let is_own = matches!(here.key, NodeKey::Function(_)) && here.is_own;
         let is_named = |child: &NodeId| {
             let child = self.ledger.tree.node(*child);
             matches!(child.key, NodeKey::Operation(_)) || (matches!(child.key, NodeKey::Function(_)) && child.is_own)
         };
+        let mut large: Vec<NodeId> = more.into_iter().filter(|child| self.is_large(*child)).collect();
+        if self.shrunk(&differing) >= MOSTLY_MOVED * self.delta(first) {
+            return Step::Stop { is_thin: true };
+        }
+        if self.delta(first) >= SINGLE_CHILD * delta {
+            large.retain(|child| *child != first && is_named(child));
+            large.insert(0, first);
+            return Step::Into(large);
+        }
+        let here = self.ledger.tree.node(node);
+        let is_own = matches!(here.key, NodeKey::Function(_)) && here.is_own;
         let is_thin = large.iter().map(|child| self.delta(*child)).sum::<f64>() < ONLY_LARGE_CHILD * delta;
         match large.as_slice() {
             [] => Step::Stop { is_thin },

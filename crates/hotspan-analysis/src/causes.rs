@@ -19,11 +19,16 @@ use crate::statistics::welch::Moments;
 use crate::tree::{NodeId, NodeKey, Tree};
 use crate::vocabulary::{TextId, Vocabulary};
 
-/// The share of the whole difference that the first cause must surely have: a cohort that was chosen by duration is
+/// The share of the whole difference that all causes together must surely have: a cohort that was chosen by duration is
 /// slow by construction, and every noisy part is a little larger in it.
-pub const FIRST_SHARE: f64 = 0.2;
-/// The same for further causes.
-pub const FURTHER_SHARE: f64 = 0.1;
+pub const JOINT_SHARE: f64 = 0.2;
+/// The share that a cause must surely have by itself; one of them at least.
+pub const LEADING_SHARE: f64 = 0.1;
+/// The same for those that stand out beside it: requests have more of them than any usual one has, which is no matter of
+/// having been chosen.
+pub const FURTHER_SHARE: f64 = 0.05;
+/// The part of the slow requests that must have more of something than any fast one for it to stand out.
+const STANDS_OUT: f64 = 0.1;
 /// Samples that a cause must have on the side that has more of it.
 pub const FEWEST_SAMPLES: f64 = 8.0;
 /// The share of what a request is slower by that makes something the reason for it.
@@ -91,8 +96,9 @@ impl Findings<'_> {
 
     /// Ranks candidates that are sure, if together they surely explain enough.
     fn ranked(&self, candidates: &[Candidate], measurement: &Measurement) -> Vec<Found> {
-        let sure: f64 = measurement.causes.iter().map(|measured| measured.sure_share).sum();
-        if candidates.is_empty() || sure.max(measurement.joint_share.low) < FIRST_SHARE {
+        let shares = || measurement.causes.iter().map(|measured| measured.sure_share);
+        let is_led = shares().any(|share| share >= LEADING_SHARE);
+        if !is_led || shares().sum::<f64>().max(measurement.joint_share.low) < JOINT_SHARE {
             return Vec::new();
         }
         let mut found: Vec<(f64, Found)> = candidates
@@ -328,13 +334,15 @@ struct Measured {
 impl Measured {
     /// Judges whether this has a real share of the difference: in the mean, or as what some of the requests are slow by.
     fn judge(&mut self, difference: f64, sampling_noise: f64) {
-        if self.interval.low > 0.0 && self.share.low >= FURTHER_SHARE {
+        let most = self.fast.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let beyond = self.slow.iter().filter(|value| **value > most).count();
+        let stands_out = beyond as f64 >= STANDS_OUT * self.slow.len() as f64;
+        let needed = if stands_out { FURTHER_SHARE } else { LEADING_SHARE };
+        if self.interval.low > 0.0 && self.share.low >= needed {
             self.is_sure = true;
             self.sure_share = self.share.low;
             return;
         }
-        let most = self.fast.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let beyond = self.slow.iter().filter(|value| **value > most).count();
         let delta = mean(&self.slow) - mean(&self.fast);
         let is_in_some = self.carriers.len() >= FEWEST_CARRIERS
             && chance_of_exceeding(beyond, self.slow.len(), self.fast.len()) < SOME_EXCEED

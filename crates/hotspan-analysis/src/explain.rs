@@ -2,7 +2,7 @@
 
 use crate::blame::Walk;
 use crate::calls::Calls;
-use crate::causes::{FEWEST_SAMPLES, FIRST_SHARE, FURTHER_SHARE, Findings};
+use crate::causes::{FEWEST_SAMPLES, FURTHER_SHARE, Findings, JOINT_SHARE, LEADING_SHARE};
 use crate::clock_skew::{ClockSkew, correct_clocks};
 use crate::explanation::{Cause, Coverage, Explanation, ServiceCoverage, SideSummary, Verdict};
 use crate::ledger::{Ledger, ledger};
@@ -142,7 +142,8 @@ pub fn analyse(question: Question) -> Analysis {
         seed,
     };
     let (causes, cause_places): (Vec<Cause>, Vec<_>) = if has_enough && is_slower {
-        let walk = Walk { ledger: &ledger, matrix: &matrix, calls: &calls, smallest: FURTHER_SHARE * difference.delta };
+        let (smallest, usual) = (FURTHER_SHARE * difference.delta, LEADING_SHARE * difference.delta);
+        let walk = Walk { ledger: &ledger, matrix: &matrix, calls: &calls, smallest, usual };
         let found = findings.causes(&walk.blame()).into_iter();
         found.map(|found| (found.cause, (found.operation, found.carriers))).unzip()
     } else {
@@ -173,7 +174,7 @@ pub fn analyse(question: Question) -> Analysis {
         is_slower,
         smallest_visible_ms,
         ledger: ledger_parts,
-        critical_path: path_steps(&vocabulary, &ledger, &calls),
+        critical_path: path_steps(&vocabulary, &ledger, &calls, &slow),
         coverage,
         moved: if has_enough { moved(&vocabulary, &ledger, &matrix) } else { Vec::new() },
         comparison: None,
@@ -233,7 +234,7 @@ fn smallest_visible_ms(sources: &Sources, matrix: &Matrix, requests: usize, is_s
     let difference = matrix.difference(Tree::ROOT);
     let by_samples =
         sources.cpu_period().map_or(0.0, |period| FEWEST_SAMPLES.max(VISIBLE * VISIBLE) * period / requests as f64);
-    let by_durations = if is_slower { FIRST_SHARE * difference.delta } else { VISIBLE * difference.error };
+    let by_durations = if is_slower { JOINT_SHARE * difference.delta } else { VISIBLE * difference.error };
     Some(by_samples.max(by_durations) / 1e6)
 }
 
@@ -273,6 +274,7 @@ fn coverage(
         estimated: share(evidence.estimated),
         cpu_period_ms: sources.cpu_period().map(|period| period / 1e6),
         services,
+        dropped: 0,
         clock_skew: skew,
         matched: None,
     }

@@ -230,6 +230,8 @@ pub struct Coverage {
     pub cpu_period_ms: Option<f64>,
     /// Services on the path with the profile types that were seen.
     pub services: Vec<ServiceCoverage>,
+    /// Spans and samples of this time that were rejected when they came, as far as is known.
+    pub dropped: u64,
     /// Clocks that were corrected.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub clock_skew: Vec<ClockSkew>,

@@ -3,12 +3,13 @@
 //! Only time on the critical path counts. A span's own stretches of it are filled with what its samples say, and what
 //! they leave open stays open: as time in another service where the span is a call, as unexplained elsewhere. A part
 //! that comes out negative by chance (one sample worth 10 ms in a stretch of 5 ms) keeps its sign, or means would be
-//! biased.
+//! biased. Requests that are looked at one by one have no mean: what their samples say beyond their time is left out.
 
 use hashbrown::HashMap;
 use hotspan_model::{LinkStrength, SpanKind};
 
 use crate::critical_path::{Stretch, critical_path};
+use crate::matrix::FEW_REQUESTS;
 use crate::part::Part;
 use crate::request::{Measure, Request};
 use crate::sources::Sources;
@@ -81,12 +82,37 @@ pub fn ledger(vocabulary: &Vocabulary, sources: &Sources, slow: &[Request], fast
     let mut ledger =
         Ledger { tree: Tree::default(), sides: [Vec::new(), Vec::new()], samples: Default::default(), evidence };
     for (side, requests) in [slow, fast].into_iter().enumerate() {
+        let is_one_by_one = side == 0 && slow.len() < FEW_REQUESTS;
         for (request, prepared) in requests.iter().zip(&prepared[side]) {
+            let scales = span_scales(&scales, request, prepared, is_one_by_one);
             let vector = ledger.vector(vocabulary, sources, &scales, side, request, prepared);
             ledger.sides[side].push(vector);
         }
     }
     ledger
+}
+
+/// What the samples of each span of a request are scaled by.
+fn span_scales(
+    by_operation: &HashMap<OperationId, f64>,
+    request: &Request,
+    prepared: &Prepared,
+    is_one_by_one: bool,
+) -> Vec<f64> {
+    let of_operation = |operation: OperationId| by_operation.get(&operation).copied().unwrap_or(1.0);
+    let mut scales: Vec<f64> = request.spans.iter().map(|span| of_operation(span.operation)).collect();
+    if is_one_by_one {
+        let mut seen = vec![0.0; request.spans.len()];
+        for (sample, _, time) in &prepared.weighed {
+            let span = request.samples[*sample].span as usize;
+            seen[span] += time * scales[span];
+        }
+        for (span, seen) in seen.into_iter().enumerate() {
+            let own = prepared.own[span] as f64;
+            scales[span] *= if seen > own { own / seen } else { 1.0 };
+        }
+    }
+    scales
 }
 
 fn prepare(vocabulary: &Vocabulary, sources: &Sources, request: &Request, evidence: &mut Evidence) -> Prepared {
@@ -214,7 +240,7 @@ impl Ledger {
         &mut self,
         vocabulary: &Vocabulary,
         sources: &Sources,
-        scales: &HashMap<OperationId, f64>,
+        scales: &[f64],
         side: usize,
         request: &Request,
         prepared: &Prepared,
@@ -230,7 +256,7 @@ impl Ledger {
             let sample = &request.samples[*sample];
             let span = &request.spans[sample.span as usize];
             let Some(operation) = places[sample.span as usize] else { continue };
-            let scale = scales.get(&span.operation).copied().unwrap_or(1.0);
+            let scale = scales[sample.span as usize];
             let time = time * scale;
             let placement = self.tree.place(vocabulary, operation, sample.stack);
             self.tree.add_time(placement, side, time);

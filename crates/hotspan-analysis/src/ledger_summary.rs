@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 
 use crate::calls::Calls;
 use crate::explanation::{LedgerPart, LedgerSummary, PathStep, SideSummary};
 use crate::ledger::Ledger;
 use crate::moved::{callee_name, node_name, service_name};
 use crate::part::Part;
+use crate::request::Request;
 use crate::tree::{NodeId, NodeKey, Tree};
 use crate::vocabulary::Vocabulary;
 
@@ -83,8 +84,9 @@ pub fn ledger_summary(vocabulary: &Vocabulary, ledger: &Ledger, reach: Reach) ->
     LedgerSummary { duration_ms: durations[0], fast_duration_ms: durations[1], parts: told }
 }
 
-/// Operations with their own time on the path, callers first; those with hardly any are left out.
-pub fn path_steps(vocabulary: &Vocabulary, ledger: &Ledger, calls: &Calls) -> Vec<PathStep> {
+/// Operations with their own time on the path, callers first, then in the order in which they begin; those with hardly any
+/// are left out, but for callers of others.
+pub fn path_steps(vocabulary: &Vocabulary, ledger: &Ledger, calls: &Calls, slow: &[Request]) -> Vec<PathStep> {
     const LEAST_SHARE: f64 = 0.005;
     let means = leaf_means(ledger);
     let mut own: HashMap<NodeId, [f64; 2]> = HashMap::new();
@@ -96,36 +98,55 @@ pub fn path_steps(vocabulary: &Vocabulary, ledger: &Ledger, calls: &Calls) -> Ve
     let vectors = &ledger.sides[0];
     let duration = vectors.iter().map(|vector| vector.duration).sum::<f64>() / vectors.len().max(1) as f64;
     let children = ledger.tree.children();
+    let begins = beginnings(ledger, slow);
+    let shown: HashSet<NodeId> = own
+        .iter()
+        .filter(|(_, [slow, fast])| slow.max(*fast) >= LEAST_SHARE * duration)
+        .flat_map(|(node, _)| ledger.tree.upward(*node))
+        .collect();
     let mut steps = Vec::new();
     let mut pending: Vec<(NodeId, usize)> = vec![(Tree::ROOT, 0)];
     while let Some((node, depth)) = pending.pop() {
         let is_operation = matches!(ledger.tree.node(node).key, NodeKey::Operation(_));
         if is_operation {
             let [slow, fast] = own.get(&node).copied().unwrap_or_default();
-            if slow.max(fast) >= LEAST_SHARE * duration {
-                steps.push(PathStep {
-                    service: service_name(vocabulary, &ledger.tree, node),
-                    operation: node_name(vocabulary, &ledger.tree, node),
-                    callee: callee_name(vocabulary, &ledger.tree, node),
-                    depth,
-                    ms: slow / 1e6,
-                    fast_ms: fast / 1e6,
-                    share: if duration > 0.0 { slow / duration } else { 0.0 },
-                    calls: calls.change(node).map_or(0.0, |change| change.slow),
-                });
-            }
+            steps.push(PathStep {
+                service: service_name(vocabulary, &ledger.tree, node),
+                operation: node_name(vocabulary, &ledger.tree, node),
+                callee: callee_name(vocabulary, &ledger.tree, node),
+                depth,
+                ms: slow / 1e6,
+                fast_ms: fast / 1e6,
+                share: if duration > 0.0 { slow / duration } else { 0.0 },
+                calls: calls.change(node).map_or(0.0, |change| change.slow),
+            });
         }
         let below = depth + usize::from(is_operation);
         let mut operations: Vec<NodeId> = children[node as usize]
             .iter()
-            .filter(|child| matches!(ledger.tree.node(**child).key, NodeKey::Operation(_)))
+            .filter(|child| matches!(ledger.tree.node(**child).key, NodeKey::Operation(_)) && shown.contains(*child))
             .copied()
             .collect();
         // Pushed last is told first.
-        operations.sort_by_key(|child| std::cmp::Reverse(node_name(vocabulary, &ledger.tree, *child)));
+        let begin = |child: &NodeId| begins.get(child).copied().unwrap_or(f64::INFINITY);
+        operations.sort_by(|a, b| begin(b).total_cmp(&begin(a)).then(b.cmp(a)));
         pending.extend(operations.into_iter().map(|child| (child, below)));
     }
     steps
+}
+
+/// How long after its request began each operation first began, on average over the requests that have it.
+fn beginnings(ledger: &Ledger, slow: &[Request]) -> HashMap<NodeId, f64> {
+    let mut sums: HashMap<NodeId, (f64, f64)> = HashMap::new();
+    for (request, vector) in slow.iter().zip(&ledger.sides[0]) {
+        for (node, span) in &vector.spans {
+            let offset = request.spans[*span as usize].start - request.spans[0].start;
+            let (sum, count) = sums.entry(*node).or_default();
+            *sum += offset as f64;
+            *count += 1.0;
+        }
+    }
+    sums.into_iter().map(|(node, (sum, count))| (node, sum / count)).collect()
 }
 
 /// Durations and evidence of a side.

@@ -1,10 +1,12 @@
 //! What to know besides the causes: what could not be seen, why, and what to change to see it.
 
+use crate::causes::FEWEST_SAMPLES;
 use crate::explanation::{Explanation, Verdict, Widest};
 use crate::ledger::Ledger;
 use crate::matrix::FEW_REQUESTS;
 use crate::moved::service_name;
 use crate::part::Part;
+use crate::patterns::Pattern;
 use crate::sources::Sources;
 use crate::tree::{NodeId, NodeKey};
 use crate::vocabulary::{OperationId, Vocabulary};
@@ -47,6 +49,7 @@ pub(crate) fn notes(
         });
     }
     unexplained(&mut notes, vocabulary, sources, ledger, explanation, unlinked);
+    nameless(&mut notes, explanation);
     sampling(&mut notes, explanation);
     for (operation, scale) in &ledger.evidence.scaled {
         let operation = vocabulary.operation_of(*operation);
@@ -112,8 +115,49 @@ fn too_few(notes: &mut Vec<String>, explanation: &Explanation, unlinked: &[Strin
                 unlinked.join(", ")
             ),
         });
+    } else if explanation.verdict == Verdict::NotEnoughData && (slow.samples as f64) < FEWEST_SAMPLES {
+        notes.push(format!(
+            "Only {} in the requests in question, about {FEWEST_SAMPLES} are needed: {}.",
+            counted(slow.samples, "sample"),
+            more_samples(explanation)
+        ));
     } else if slow.spans > 0 && fast.spans > 0 && fast.samples == 0 {
         notes.push("The requests compared with have no samples, so that code can't be compared.".to_owned());
+    }
+}
+
+/// Operations that are causes as a whole, since too few samples tell what is slow inside.
+fn nameless(notes: &mut Vec<String>, explanation: &Explanation) {
+    for cause in &explanation.causes {
+        let is_whole = cause.kind == Part::Downstream.name()
+            || cause.patterns.iter().any(|pattern| matches!(pattern, Pattern::RepeatedCalls | Pattern::Retries));
+        let is_profiled = explanation
+            .coverage
+            .services
+            .iter()
+            .any(|service| service.service == cause.service && !service.profiles.is_empty());
+        if cause.function.is_none() && !is_whole && is_profiled {
+            notes.push(format!(
+                "{} of {} {} are too few to name a function in it: {}.",
+                counted(cause.samples, "sample"),
+                cause.service,
+                cause.operation,
+                more_samples(explanation)
+            ));
+        }
+    }
+}
+
+/// What to change for more samples.
+fn more_samples(explanation: &Explanation) -> String {
+    let look = if explanation.slow.spans < FEW_REQUESTS {
+        "ask about more requests like this one"
+    } else {
+        "ask about a longer time"
+    };
+    match explanation.coverage.cpu_period_ms {
+        Some(period) => format!("{look}, or sample more often (CPU samples are {} apart)", ms(period)),
+        None => format!("{look}, or sample more often"),
     }
 }
 
@@ -233,6 +277,12 @@ pub(crate) fn folded_note(vocabulary: &Vocabulary, folded: &[OperationId]) -> Op
             names.join(", ")
         )
     })
+}
+
+/// `1 request`, `2 requests`.
+pub(crate) fn counted(count: impl Into<u64>, thing: &str) -> String {
+    let count: u64 = count.into();
+    format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
 }
 
 /// Milliseconds as a person reads them.

@@ -6,8 +6,9 @@ mod scenarios;
 
 use scenarios::{Outcome, Planted};
 
-/// Scenario: thirty-two workloads with a planted cause, half of them ambiguous on purpose, three runs each.
-/// Guarantee: the planted function or operation is the first cause, with the kind of time it spends, in every run.
+/// Scenario: thirty-four workloads with a planted cause, half of them ambiguous on purpose, three runs each.
+/// Guarantee: the planted function or operation is the first cause, with the kind of time it spends, in every run; what was
+/// planted besides is named as well, and nothing else is.
 #[test]
 fn planted_causes_are_first() {
     let all = scenarios::all();
@@ -18,8 +19,9 @@ fn planted_causes_are_first() {
     for scenario in planted {
         for seed in 1..=3 {
             let analysis = scenarios::explain(scenario, seed);
-            if scenarios::judge(scenario, &analysis) != Outcome::First {
-                let found = analysis.explanation.causes.iter().take(3);
+            let others = scenarios::missed_and_made_up(scenario, &analysis);
+            if scenarios::judge(scenario, &analysis) != Outcome::First || others != (0, 0) {
+                let found = analysis.explanation.causes.iter();
                 let found: Vec<_> = found
                     .map(|cause| {
                         format!("{} {:?} in {} {:.1} ms", cause.kind, cause.function, cause.operation, cause.delta_ms)

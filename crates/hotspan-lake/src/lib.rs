@@ -17,6 +17,7 @@ pub mod compaction;
 mod error;
 mod id_hasher;
 pub mod ingest;
+pub mod rejected;
 pub mod retention;
 pub mod rows;
 pub mod segment;
@@ -38,6 +39,7 @@ pub use segment::{IdPart, IdSet, Piece, ReadOptions, Segment, SegmentReader};
 pub use table::Table;
 
 use crate::catalog::{StoreLock, now_nanos};
+use crate::rejected::RejectedItems;
 use crate::store::{BlobStore, LocalStore};
 
 /// An open store.
@@ -47,6 +49,7 @@ pub struct Lake {
     catalog: Catalog,
     reader: SegmentReader,
     ingest_counters: Arc<IngestCounters>,
+    rejected: RejectedItems,
     compaction_wanted: Notify,
     object_number: AtomicU64,
     _lock: StoreLock,
@@ -79,6 +82,7 @@ impl Lake {
             store,
             catalog,
             ingest_counters: Arc::default(),
+            rejected: RejectedItems::default(),
             compaction_wanted: Notify::new(),
             object_number: AtomicU64::new(0),
             _lock: lock,
@@ -103,6 +107,11 @@ impl Lake {
     /// Counters of the write path.
     pub fn ingest_counters(&self) -> &Arc<IngestCounters> {
         &self.ingest_counters
+    }
+
+    /// What was sent lately and not taken.
+    pub fn rejected(&self) -> &RejectedItems {
+        &self.rejected
     }
 
     /// Memory that the rows of young segments take.

@@ -33,7 +33,7 @@ pub struct Exactness {
     pub unresolved_paths: u64,
     /// Whether the edges of the time range had to be rounded to rollup windows, since raw samples have expired.
     pub rounded_edges: bool,
-    /// Items that ingest dropped or cut in this time, as far as they touch the answer.
+    /// Samples that ingest rejected while data of this time came in, as far as this process knows.
     pub dropped: u64,
     /// Segments read, and segments left out because their statistics excluded them.
     pub segments_read: u64,

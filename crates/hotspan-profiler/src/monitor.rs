@@ -91,6 +91,8 @@ pub(crate) struct Monitor<'a> {
     next_upload: u64,
     next_wall: u64,
     last_wall: u64,
+    /// CPU time that it took to ask for wall-clock samples.
+    wall_sending_ns: u64,
 }
 
 impl<'a> Monitor<'a> {
@@ -121,6 +123,7 @@ impl<'a> Monitor<'a> {
             next_upload: now + config.upload_interval.as_nanos() as u64,
             next_wall: now,
             last_wall: now,
+            wall_sending_ns: 0,
             config,
         }
     }
@@ -183,7 +186,9 @@ impl<'a> Monitor<'a> {
         if self.running && self.wall_period() > 0 && now >= self.next_wall {
             // Each sample stands for the time since the last ones: a monitor that comes late must not lose any.
             let stands_for = now.saturating_sub(self.last_wall).min(LONGEST_WALL_GAP_NS);
+            let before = thread_cpu_ns();
             self.sampler.signal_wall(stands_for);
+            self.wall_sending_ns += thread_cpu_ns().saturating_sub(before);
             self.last_wall = now;
             self.next_wall = now + self.wall_period();
         }
@@ -256,7 +261,7 @@ impl<'a> Monitor<'a> {
             self.stop();
             return;
         }
-        let (process_cpu, own_cpu) = (process_cpu_ns(), self.own_cpu_ns());
+        let (process_cpu, own_cpu) = (process_cpu_ns(), self.cpu_sampling_ns());
         let load = Load {
             process_cpu_ns: process_cpu.saturating_sub(self.last_load.0),
             own_cpu_ns: own_cpu.saturating_sub(self.last_load.1),
@@ -301,7 +306,7 @@ impl<'a> Monitor<'a> {
         self.displaced = false;
         self.cpu_when_started = process_cpu_ns();
         self.last_wall = monotonic_ns();
-        self.last_load = (self.cpu_when_started, self.own_cpu_ns());
+        self.last_load = (self.cpu_when_started, self.cpu_sampling_ns());
         self.sampler.scan(true);
         self.apply_settings();
         self.post_status();
@@ -367,8 +372,12 @@ impl<'a> Monitor<'a> {
         (self.sampler.counts().handler_ticks as f64 * self.scale.nanos_per_tick()) as u64
     }
 
-    fn own_cpu_ns(&self) -> u64 {
-        self.handler_cpu_ns() + thread_cpu_ns() + self.uploader.counters().cpu_ns.load(Ordering::Relaxed)
+    /// What the profiler costs, but for the wall clock, whose rate is as it was asked for: to sample the CPU less often
+    /// would not make that any cheaper.
+    fn cpu_sampling_ns(&self) -> u64 {
+        let own = self.handler_cpu_ns() + thread_cpu_ns() + self.uploader.counters().cpu_ns.load(Ordering::Relaxed);
+        let wall_handlers = (self.sampler.counts().wall_ticks as f64 * self.scale.nanos_per_tick()) as u64;
+        own.saturating_sub(wall_handlers + self.wall_sending_ns)
     }
 
     fn post_status(&self) {

@@ -209,6 +209,50 @@ fn polling_and_parking_are_told_apart() {
     assert!(off_cpu > 0.8 * wall, "{off_cpu} ms off-CPU of {wall}");
 }
 
+/// How often a thread of this process went to sleep by itself.
+fn sleeps_of(tid: i64) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/self/task/{tid}/status")).unwrap();
+    let count = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:")).unwrap();
+    count.trim().parse().unwrap()
+}
+
+/// Scenario: two threads sleep while the wall clock is sampled, one inside a span, the other waiting for work.
+/// Guarantee: the one inside is asked again and again, the other one is left asleep.
+#[test]
+fn threads_without_work_are_not_woken() {
+    let _turn = one_at_a_time();
+    let recording = Recording::start(|builder| builder.wall_hertz(200));
+    let is_over = std::sync::atomic::AtomicBool::new(false);
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let [working, waiting] = std::thread::scope(|scope| {
+        let sleep_as = |span: Option<[u8; 8]>| {
+            let (sender, is_over) = (sender.clone(), &is_over);
+            let thread = scope.spawn(move || {
+                let _inside = span.map(|span| Ctx::for_request(TRACE, span).attach());
+                // SAFETY: gettid takes no arguments and cannot fail.
+                sender.send(unsafe { libc::syscall(libc::SYS_gettid) }).unwrap();
+                while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                    std::thread::park();
+                }
+            });
+            (receiver.recv().unwrap(), thread)
+        };
+        let sleepers = [sleep_as(Some([1; 8])), sleep_as(None)];
+        // New threads are looked for when the process has done something.
+        burn(20);
+        std::thread::sleep(Duration::from_millis(500));
+        let before = [sleeps_of(sleepers[0].0), sleeps_of(sleepers[1].0)];
+        std::thread::sleep(Duration::from_millis(600));
+        let woken = [sleeps_of(sleepers[0].0) - before[0], sleeps_of(sleepers[1].0) - before[1]];
+        is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+        sleepers.iter().for_each(|(_, thread)| thread.thread().unpark());
+        woken
+    });
+    let seen = recording.finish();
+    assert!(working >= 10 && waiting <= 1, "{working} times inside a span, {waiting} times without");
+    assert!(seen.iter().any(|sample| sample.profile == "wall" && sample.span_id == [1; 8]));
+}
+
 /// Scenario: `tracing` spans around async work on a multi-thread runtime, with the layer installed.
 /// Guarantee: every sample of the work has a span, and all of one request share its trace.
 #[cfg(feature = "tracing")]

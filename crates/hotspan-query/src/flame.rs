@@ -131,6 +131,7 @@ impl Engine {
             None => self.sum_range(tenant, snapshot, query).await?,
         };
         sums.keep_call_site(&query.call_site);
+        sums.exactness.dropped = self.lake().rejected().between(tenant, query.from, query.until).samples;
         Ok(sums)
     }
 

@@ -126,7 +126,8 @@ impl Engine {
             }
             Ok(())
         };
-        let exactness = self.visit_linked_rows(tenant, snapshot, query, &series, &columns, &mut each).await?;
+        let mut exactness = self.visit_linked_rows(tenant, snapshot, query, &series, &columns, &mut each).await?;
+        exactness.dropped = self.lake().rejected().between(tenant, query.from, query.until).samples;
         let threads = std::iter::once(SampleThread::default()).chain(threads.threads).collect();
         Ok(LinkedTables { threads, series, exactness })
     }

@@ -95,11 +95,13 @@ fn traces(client: &Client, arguments: &QueryArguments) -> anyhow::Result<String>
         let spans = sets.iter().flat_map(|set| list(&set["spans"]));
         let slowest = spans.max_by_key(|span| number_in(&span["durationNanos"]));
         let slowest = slowest.map_or_else(String::new, |span| {
-            format!(
-                "{} {}",
-                span["name"].as_str().unwrap_or_default(),
-                duration_text(number_in(&span["durationNanos"]))
-            )
+            let name = span["name"].as_str().unwrap_or_default();
+            let mut shown = format!("{name} {}", duration_text(number_in(&span["durationNanos"])));
+            for attribute in list(&span["attributes"]) {
+                shown.push_str("  ");
+                shown.push_str(&attribute_text(attribute));
+            }
+            shown
         });
         table.row([
             text(&trace["traceID"]),
@@ -127,12 +129,7 @@ fn series(client: &Client, arguments: &QueryArguments) -> anyhow::Result<String>
     let mut table = Table::new(&[("series", Align::Left), ("value", Align::Right)]);
     for series in list(&answer["series"]) {
         let labels = list(&series["labels"]);
-        let label = |label: &Value| {
-            let value = label["value"].as_object().and_then(|value| value.values().next());
-            let value = value.map_or_else(String::new, |value| value.as_str().map_or(value.to_string(), str::to_owned));
-            format!("{}={value}", label["key"].as_str().unwrap_or_default())
-        };
-        let name = labels.iter().map(label).collect::<Vec<_>>().join(" ");
+        let name = labels.iter().map(attribute_text).collect::<Vec<_>>().join(" ");
         let value = series["value"].as_f64().map_or_else(String::new, |value| format!("{value}"));
         table.row([if name.is_empty() { "all".to_owned() } else { name }, value]);
     }
@@ -140,6 +137,24 @@ fn series(client: &Client, arguments: &QueryArguments) -> anyhow::Result<String>
         return Ok(format!("no span matches between {} and {}", arguments.from, arguments.to));
     }
     Ok(table.draw())
+}
+
+/// `key=value`, for an attribute as OTLP writes it. Of many values, the first.
+fn attribute_text(attribute: &Value) -> String {
+    let key = attribute["key"].as_str().unwrap_or_default();
+    let value = &attribute["value"];
+    let several = list(&value["arrayValue"]["values"]);
+    match several {
+        [] => format!("{key}={}", value_text(value)),
+        [only] => format!("{key}={}", value_text(only)),
+        [first, rest @ ..] => format!("{key}={} and {} more", value_text(first), rest.len()),
+    }
+}
+
+/// The one value that OTLP's `{"stringValue": …}` holds.
+fn value_text(value: &Value) -> String {
+    let inner = value.as_object().and_then(|value| value.values().next());
+    inner.map_or_else(String::new, |inner| inner.as_str().map_or(inner.to_string(), str::to_owned))
 }
 
 /// Seconds since 1970, as Tempo's API takes them, rounded away from the range's middle.

@@ -10,7 +10,7 @@ use crate::table::{Align, Table, duration_text};
 /// Show which operations, services and traces spend how much in a function
 #[derive(Debug, Args)]
 pub(crate) struct SpansOfArguments {
-    /// The function's whole name, as flame graphs show it
+    /// The function's name as flame graphs show it, whole or its last part
     #[arg(value_name = "FUNCTION")]
     function: String,
     /// Read FUNCTION as a regular expression for the whole name
@@ -41,10 +41,19 @@ pub(crate) struct SpansOfArguments {
 /// Runs the command.
 pub(crate) fn run(arguments: &SpansOfArguments) -> anyhow::Result<()> {
     let client = Client::new(&arguments.server);
-    let limit = arguments.limit.to_string();
     let name = if arguments.regex { "regex" } else { "function" };
+    let mut answer = ask(&client, arguments, (name, &arguments.function))?;
+    if !arguments.regex && !is_found(&answer) {
+        answer = ask(&client, arguments, ("regex", &last_part(&arguments.function)))?;
+    }
+    say(if arguments.json { format!("{answer:#}") } else { draw(&answer, arguments) }.trim_end());
+    Ok(())
+}
+
+fn ask(client: &Client, arguments: &SpansOfArguments, name: (&str, &str)) -> anyhow::Result<Value> {
+    let limit = arguments.limit.to_string();
     let mut query = vec![
-        (name, arguments.function.as_str()),
+        name,
         ("type", &arguments.profile_type),
         ("start", &arguments.from),
         ("end", &arguments.to),
@@ -53,22 +62,39 @@ pub(crate) fn run(arguments: &SpansOfArguments) -> anyhow::Result<()> {
     if let Some(service) = &arguments.service {
         query.push(("service", service));
     }
-    let answer = client.get("/api/v1/functions/spans", &query)?.json()?;
-    say(if arguments.json { format!("{answer:#}") } else { draw(&answer, arguments) }.trim_end());
-    Ok(())
+    client.get("/api/v1/functions/spans", &query)?.json()
+}
+
+fn is_found(answer: &Value) -> bool {
+    answer["functions"].as_array().is_some_and(|functions| !functions.is_empty())
+}
+
+/// A pattern for names that end in this one, whatever module, type or package stands before it.
+fn last_part(name: &str) -> String {
+    let literal = |character: char| match character {
+        'a'..='z' | 'A'..='Z' | '0'..='9' | '_' => character.to_string(),
+        other if other.is_ascii() => format!("\\{other}"),
+        other => other.to_string(),
+    };
+    format!("(?:.*[^\\w])?{}", name.chars().map(literal).collect::<String>())
 }
 
 fn draw(answer: &Value, arguments: &SpansOfArguments) -> String {
     let unit = answer["unit"].as_str().unwrap_or_default();
     let value = |value: &Value| value_text(value.as_f64().unwrap_or(0.0), unit);
-    if answer["functions"].as_array().is_none_or(Vec::is_empty) {
+    if !is_found(answer) {
         return format!(
-            "no sample of {} between {} and {}; names must fit whole, --regex takes a pattern",
+            "no sample of {} between {} and {}; names must fit whole or by their last part, --regex takes a pattern",
             arguments.function, arguments.from, arguments.to
         );
     }
-    let mut text =
-        format!("{} in all, {} of it outside of spans\n\n", value(&answer["value"]), value(&answer["unlinked_value"]));
+    let functions = answer["functions"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let mut text = functions.map(|function| format!("{function}\n")).collect::<String>();
+    text.push_str(&format!(
+        "{} in all, {} of it outside of spans\n\n",
+        value(&answer["value"]),
+        value(&answer["unlinked_value"])
+    ));
     let mut operations = Table::new(&[
         ("service", Align::Left),
         ("operation", Align::Left),

@@ -478,6 +478,11 @@ fn the_command_line_asks_too() {
     assert!(ok && rates.contains("order") && rates.contains("12"), "{rates}");
     let (ok, spans, _) = hotspan(&server, &["spans-of", "lookupTaxRate"]);
     assert!(ok && spans.contains("calculate") && spans.contains("400ms"), "{spans}");
+    let (ok, spans, _) = hotspan(&server, &["spans-of", "Unmarshal"]);
+    assert!(ok && spans.starts_with("json.Unmarshal\n") && spans.contains("calculate"), "{spans}");
+    let select = "{ name = \"calculate\" && duration > 500ms } | select(profile.cpu, profile.function)";
+    let (ok, shown, _) = hotspan(&server, &["query", select]);
+    assert!(ok && shown.contains("profile.cpu=400ms  profile.function=") && shown.contains(" more"), "{shown}");
     let (ok, spans, _) = hotspan(&server, &["spans-of", "lookupTax"]);
     assert!(ok && spans.contains("--regex"), "{spans}");
     let (ok, _, error) = hotspan(&server, &["query", "{ duraton > 1s }"]);

@@ -152,6 +152,40 @@ fn the_fix_helped(demo: &Demo, [started, fixed, settled, now]: [u64; 4]) {
     assert!(lookup.unwrap()["delta_ms"].as_f64() < Some(0.0), "{answer:#}");
 }
 
+/// Scenario: a newcomer starts the demo as it comes, opens the page at once, looks around, and stops it.
+/// Guarantee: within ten seconds of the address there are traces of all services and code to look at; it has said where the
+/// page is, what is planted and what the store takes, and says that again in the end.
+#[test]
+fn the_demo_has_data_within_ten_seconds() {
+    let store = tempfile::tempdir().unwrap();
+    let mut demo = Demo::start(store.path(), "mix", 6);
+    let opened = Instant::now();
+    let took = wait_for("something to look at", || {
+        let found: Value = serde_json::from_slice(&demo.get("/api/search?limit=20").body).ok()?;
+        let traces = found["traces"]
+            .as_array()?
+            .iter()
+            .filter(|trace| trace["serviceStats"].as_object().is_some_and(|services| services.len() == 5));
+        let flame = demo.get("/api/v1/profile?service_name=tax&type=cpu&from=now-5m&format=collapsed").text();
+        let is_told = flame.contains("lookup_tax_rate");
+        (traces.count() > 0 && is_told).then(|| opened.elapsed())
+    });
+    assert!(took <= Duration::from_secs(10), "it took {took:?}");
+    let said = wait_for("the introduction", || Some(demo.said()).filter(|said| said.contains("Ctrl-C stops")));
+    assert!(said.contains(&format!("http://{}", demo.http)) && said.contains(" MB"), "{said}");
+    for planted in ["tax", "regex", "shard", "lock"] {
+        assert!(said.lines().any(|line| line.trim_start().starts_with(planted)), "{planted}: {said}");
+    }
+    assert!(demo.interrupt().success());
+    let last = wait_for("its last words", || {
+        Some(demo.said())
+            .filter(|said| said.contains("Remove the folder"))
+            .and_then(|said| Some(said.lines().last()?.to_owned()))
+    });
+    let size = last.split_once(" holds ").and_then(|(_, rest)| rest.split(' ').next()?.parse::<f64>().ok());
+    assert!(size > Some(0.0) && size < Some(200.0), "{last}");
+}
+
 /// Scenario: the reader of the demo's output goes away (`hotspan demo | head -1`); the demo is started again on the same
 /// store, is given another scenario, and is told to stop.
 /// Guarantee: it goes on without its reader, the second start says what to do instead, the problems are as named, the end is clean.

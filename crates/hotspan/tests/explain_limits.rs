@@ -11,6 +11,7 @@ use hotspan_analysis::statistics::random::Random;
 use hotspan_analysis::{AttributeValue, Request, Vocabulary};
 use hotspan_model::SpanKind::{Internal, Server as ServerSide};
 use hotspan_model::TraceId;
+use prost::Message;
 use scenarios::anything::any_request;
 use scenarios::workload::Workshop;
 use serde_json::{Value, json};
@@ -207,4 +208,66 @@ fn what_cannot_be_known_is_said() {
     send(&server, &vocabulary, "few-", true, &requests);
     let answer = note("few-", "500ms", &["Only 3 requests match"]);
     assert_eq!(answer["causes"][0]["function"], "main.lookupTaxRate", "{answer:#}");
+}
+
+/// Scenario: one slow request of a service that is sampled ten times a second: two samples at most are of its slow part.
+/// Guarantee: the operation is named, since spans tell; no function is, and a note says that samples are too few and what to
+/// change.
+#[test]
+fn too_few_samples_are_said() {
+    let store = tempfile::tempdir().unwrap();
+    let server = Server::start(store.path());
+    server.wait_ready();
+    let mut vocabulary = Vocabulary::default();
+    let requests = make(&mut vocabulary, 60, 31, |shop, number| {
+        shop.cpu_period = SECOND / 10;
+        shop.enter("checkout", "POST /api/checkout", ServerSide);
+        shop.enter("checkout", "calculateTax", Internal);
+        let time = shop.spread(if number == 30 { 180.0 } else { 20.0 }, 0.05);
+        shop.work(&["main.handle|handle.go|3", "main.calculateTax|tax.go|90"], time);
+    });
+    send(&server, &vocabulary, "", true, &requests);
+    let answer = server.post_json("/api/v1/explain", &json!({ "target": requests[30].trace_id.to_string() }));
+    let cause = &answer["causes"][0];
+    assert_eq!((&cause["operation"], &cause["function"]), (&json!("calculateTax"), &Value::Null), "{answer:#}");
+    let is_said = |note: &Value| {
+        let words = ["too few to name a function", "more requests like this one", "100 ms apart"];
+        words.iter().all(|word| note.as_str().unwrap().contains(word))
+    };
+    assert!(answer["notes"].as_array().unwrap().iter().any(is_said), "{answer:#}");
+}
+
+/// Scenario: a sender's spans and samples are partly broken, so that some are rejected and the rest is stored.
+/// Guarantee: explanations, ledgers and flame graphs of that time say how many are missing; those of other times do not.
+#[test]
+fn what_was_rejected_is_said() {
+    let store = tempfile::tempdir().unwrap();
+    let server = Server::start(store.path());
+    server.wait_ready();
+    let mut vocabulary = Vocabulary::default();
+    let requests = make(&mut vocabulary, 80, 32, taxed);
+    let end = requests.iter().map(|request| request.spans[0].end).max().unwrap();
+    let shift = now_nanos() as i64 - 60 * SECOND - end;
+    let sending = Sending { vocabulary: &vocabulary, prefix: String::new(), shift, linked: true };
+    let mut spans = sending.spans(&requests);
+    spans.resource_spans[0].scope_spans[0].spans[..2].iter_mut().for_each(|span| span.span_id.clear());
+    let mut profiles = sending.profiles(&requests);
+    let samples = &mut profiles.resource_profiles[0].scope_profiles[0].profiles[0].samples;
+    samples[..3].iter_mut().for_each(|sample| sample.stack_index = 1_000_000);
+    for (path, body) in [("/v1/traces", spans.encode_to_vec()), ("/v1development/profiles", profiles.encode_to_vec())] {
+        let answer = server.post(path, "application/x-protobuf", &body).unwrap();
+        assert_eq!(answer.status, 200, "{}", answer.text());
+    }
+    let query = "{ name = \"POST /api/checkout\" && duration > 500ms }";
+    let answer = server.post_json("/api/v1/explain", &json!({ "target": query }));
+    let notes = answer["notes"].as_array().unwrap();
+    let is_said = |note: &Value| note.as_str().unwrap().starts_with("2 spans and 3 samples that came in this time");
+    assert!(notes.iter().any(is_said), "{notes:#?}");
+    assert_eq!((&answer["coverage"]["dropped"], &answer["exactness"]["dropped"]), (&json!(5), &json!(5)));
+    let flame = server.post_json("/api/v1/cohort/flame", &json!({ "query": query, "type": "cpu" }));
+    assert_eq!(flame["exactness"]["dropped"], 3, "{flame:#}");
+    for (range, dropped) in [("from=now-1h", 3), ("from=now-3h&to=now-2h", 0)] {
+        let flame = server.get_json(&format!("/api/v1/profile?service_name=checkout&type=cpu&{range}"));
+        assert_eq!(flame["exactness"]["dropped"], dropped, "{range}");
+    }
 }

@@ -7,6 +7,7 @@ mod target;
 
 use std::sync::Arc;
 
+use hotspan_lake::rejected::Rejected;
 use hotspan_lake::{LakeError, Snapshot};
 use hotspan_model::TenantId;
 use hotspan_query::{Engine, LinkPolicy, QueryError, Result};
@@ -21,6 +22,7 @@ use crate::comparison::{Change, Comparison, compare};
 use crate::explain::{Analysis, Question, Subject, analyse};
 use crate::explanation::{Matched, SideSummary};
 use crate::ledger_summary::side_summary;
+use crate::notes::counted;
 use crate::request::Measure;
 
 /// What is asked.
@@ -56,7 +58,8 @@ pub async fn explain(engine: &Engine, tenant: &TenantId, query: &ExplainQuery) -
     let snapshot = engine.snapshot();
     let chooser = Chooser { engine, tenant, snapshot: &snapshot, query };
     let chosen = chooser.choose().await?;
-    answer(engine, tenant, &snapshot, query, chosen).await
+    let (analysis, besides) = answer(engine, tenant, &snapshot, query, chosen).await?;
+    Ok(besides.added_to(analysis))
 }
 
 /// Compares a cohort before and after a change. The causes are those of the side that is slower.
@@ -70,19 +73,15 @@ pub async fn explain_change(
     let chooser = Chooser { engine, tenant, snapshot: &snapshot, query };
     let chosen = chooser.before_and_after(times).await?;
     let seed = chosen.seed;
-    let analysis = answer(engine, tenant, &snapshot, query, chosen).await?;
+    let (mut analysis, mut besides) = answer(engine, tenant, &snapshot, query, chosen).await?;
     let comparison = comparison_of(&analysis, seed);
-    if comparison.change != Change::Faster {
-        let mut analysis = analysis;
-        analysis.explanation.comparison = Some(comparison);
-        return Ok(analysis);
+    if comparison.change == Change::Faster {
+        // Where the change helped, the causes are what it took away.
+        analysis = off_thread(analysis.into_reversed_question(seed)).await?;
+        besides.matched = Matched { slow: besides.matched.fast, fast: besides.matched.slow };
     }
-    // Where the change helped, the causes are what it took away.
-    let matched = analysis.explanation.coverage.matched;
-    let mut reversed = off_thread(analysis.into_reversed_question(seed)).await?;
-    reversed.explanation.coverage.matched = matched.map(|matched| Matched { slow: matched.fast, fast: matched.slow });
-    reversed.explanation.comparison = Some(comparison);
-    Ok(reversed)
+    analysis.explanation.comparison = Some(comparison);
+    Ok(besides.added_to(analysis))
 }
 
 fn comparison_of(analysis: &Analysis, seed: u64) -> Comparison {
@@ -95,7 +94,44 @@ pub async fn requests_of(engine: &Engine, tenant: &TenantId, query: &ExplainQuer
     let snapshot = engine.snapshot();
     let chooser = Chooser { engine, tenant, snapshot: &snapshot, query };
     let chosen = chooser.target_only(false).await?;
-    answer(engine, tenant, &snapshot, query, chosen).await
+    let (analysis, besides) = answer(engine, tenant, &snapshot, query, chosen).await?;
+    Ok(besides.added_to(analysis))
+}
+
+/// What is known of an answer before anything is analysed.
+struct Besides {
+    /// Requests that matched, before they were thinned out.
+    matched: Matched,
+    /// What came in this time and was not taken.
+    rejected: Rejected,
+    notes: Vec<String>,
+}
+
+impl Besides {
+    fn added_to(self, mut analysis: Analysis) -> Analysis {
+        let explanation = &mut analysis.explanation;
+        let mut notes = self.notes;
+        let (slow, fast) = (explanation.slow.spans, explanation.fast.spans);
+        if self.matched.slow > slow || self.matched.fast > fast {
+            notes.push(format!(
+                "{slow} of {} requests in question and {fast} of {} to compare with were drawn at random, the same ones each time.",
+                self.matched.slow, self.matched.fast
+            ));
+        }
+        let Rejected { spans, samples } = self.rejected;
+        if spans + samples > 0 {
+            notes.push(format!(
+                "{} and {} that came in this time were rejected and are not in this: their senders were told why.",
+                counted(spans, "span"),
+                counted(samples, "sample")
+            ));
+        }
+        explanation.coverage.matched = Some(self.matched);
+        explanation.coverage.dropped = spans + samples;
+        notes.append(&mut explanation.notes);
+        explanation.notes = notes;
+        analysis
+    }
 }
 
 async fn answer(
@@ -104,7 +140,7 @@ async fn answer(
     snapshot: &Arc<Snapshot>,
     query: &ExplainQuery,
     chosen: Chosen,
-) -> Result<Analysis> {
+) -> Result<(Analysis, Besides)> {
     let loader = Loader { engine, tenant, snapshot, query };
     let Loaded { vocabulary, slow, fast, resources, range, unlinked, mut notes } = loader.load(&chosen).await?;
     let text = format!("{} {}", query.target, query.baseline.as_deref().unwrap_or_default());
@@ -115,20 +151,12 @@ async fn answer(
         loader.add_attributes(&mut analysis, &resources, range).await?;
         analysis.name_requests();
     }
-    let (slow, fast) = (analysis.explanation.slow.spans, analysis.explanation.fast.spans);
     let matched = Matched { slow: chosen.matched[0], fast: chosen.matched[1] };
-    if matched.slow > slow || matched.fast > fast {
-        notes.push(format!(
-            "{slow} of {} requests in question and {fast} of {} to compare with were drawn at random, the same ones each time.",
-            matched.slow, matched.fast
-        ));
-    }
-    analysis.explanation.coverage.matched = Some(matched);
+    let (from, until) = if matched.slow > 0 { range } else { query.range.unwrap_or(query.default_range) };
+    let rejected = engine.lake().rejected().between(tenant, from, until);
     let mut all = chosen.notes;
     all.append(&mut notes);
-    all.append(&mut analysis.explanation.notes);
-    analysis.explanation.notes = all;
-    Ok(analysis)
+    Ok((analysis, Besides { matched, rejected, notes: all }))
 }
 
 /// Analyses on a thread for long work: a second of arithmetic would hold up other questions.

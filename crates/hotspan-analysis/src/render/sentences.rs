@@ -57,6 +57,7 @@ pub(super) fn operation(cause: &Cause) -> String {
 
 fn effect(cause: &Cause, explanation: &Explanation) -> String {
     let amount = ms(cause.delta_ms);
+    let waits_for_cpu = cause.waiting_for_cpu_ms > WORTH_A_WORD * cause.delta_ms;
     let doing = match cause.kind {
         "lock" => format!("waits {amount} longer for a lock"),
         "io" => format!("waits {amount} longer for I/O"),
@@ -65,13 +66,16 @@ fn effect(cause: &Cause, explanation: &Explanation) -> String {
         "downstream" if cause.function.is_none() => format!("takes {amount} longer"),
         "downstream" => format!("waits {amount} longer for another service"),
         "waiting" => format!("waits {amount} longer"),
-        _ if cause.waiting_for_cpu_ms > WORTH_A_WORD * cause.delta_ms => {
-            format!("takes {amount} more, {} of it waiting for a CPU", ms(cause.waiting_for_cpu_ms))
-        }
+        _ if waits_for_cpu => format!("takes {amount} more"),
         _ => format!("takes {amount} more on the CPU"),
     };
     let inside = if cause.function.is_some() { format!(" in {}", operation(cause)) } else { String::new() };
-    format!("{doing}{inside}: {:.0} % of the {} difference", cause.share * 100.0, ms(explanation.delta_ms))
+    let of_it = if waits_for_cpu {
+        format!(", {} of it waiting for a CPU", ms(cause.waiting_for_cpu_ms))
+    } else {
+        String::new()
+    };
+    format!("{doing}{inside}{of_it}: {:.0} % of the {} difference", cause.share * 100.0, ms(explanation.delta_ms))
 }
 
 fn change(comparison: &Comparison) -> String {

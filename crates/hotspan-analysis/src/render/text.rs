@@ -3,10 +3,10 @@
 use super::sentences::{called, details, headline, operation, part_name, place, sides};
 use crate::comparison::Comparison;
 use crate::explanation::Explanation;
-use crate::notes::ms;
+use crate::notes::{counted, ms};
 
 /// Steps of the critical path that are shown.
-const MOST_STEPS: usize = 15;
+const MOST_STEPS: usize = 25;
 
 /// The explanation as text.
 pub fn text(explanation: &Explanation) -> String {
@@ -79,7 +79,7 @@ fn push_causes(out: &mut String, explanation: &Explanation) {
         let place = place(cause).map_or(String::new(), |place| format!("  {place}"));
         out.push_str(&format!("{:>3}  {name}{place}{inside}\n", rank + 1));
         out.push_str(&format!(
-            "     {}: {} slow, {} fast, {} more ({} to {}), {:.0} %; {} requests, {} samples\n",
+            "     {}: {} slow, {} fast, {} more ({} to {}), {:.0} %; {}, {}\n",
             cause.kind,
             ms(cause.slow_ms),
             ms(cause.fast_ms),
@@ -87,8 +87,8 @@ fn push_causes(out: &mut String, explanation: &Explanation) {
             ms(cause.interval_ms[0]),
             ms(cause.interval_ms[1]),
             cause.share * 100.0,
-            cause.spans,
-            cause.samples
+            counted(cause.spans as u64, "request"),
+            counted(cause.samples, "sample")
         ));
         for line in details(cause) {
             out.push_str(&format!("     {line}\n"));

@@ -4,11 +4,16 @@ use std::time::Duration;
 
 use hotspan_profiler::RuntimeStatistics;
 
-/// How often some work is done for this much time on the CPU; at least once.
-pub(super) fn times_costing(cost: Duration, work: impl Fn()) -> f64 {
+/// What some work costs on the CPU.
+pub(super) fn cost_of(work: impl Fn()) -> Duration {
     const TRIALS: u32 = 3;
     let before = RuntimeStatistics::now().cpu;
     (0..TRIALS).for_each(|_| work());
-    let one = RuntimeStatistics::now().cpu.saturating_sub(before) / TRIALS;
-    (cost.as_secs_f64() / one.max(Duration::from_micros(1)).as_secs_f64()).max(1.0)
+    let cost = RuntimeStatistics::now().cpu.saturating_sub(before) / TRIALS;
+    cost.max(Duration::from_micros(1))
+}
+
+/// How often some work is done for this much time on the CPU; at least once.
+pub(super) fn times_costing(cost: Duration, work: impl Fn()) -> f64 {
+    (cost.as_secs_f64() / cost_of(work).as_secs_f64()).max(1.0)
 }

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use hotspan_profiler::{Profiler, StartError};
+use hotspan_profiler::{Adaptive, Profiler, StartError};
 use opentelemetry_proto::tonic::collector::profiles::v1development::ExportProfilesServiceRequest;
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::profiles::v1development::{
@@ -28,6 +28,9 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 const HEAP_INTERVAL: usize = 512 << 10;
 
 const STACK_DEPTH: usize = 192;
+/// The shop hardly works and uploads often, for people who watch: what that costs is much of little, and no reason to
+/// look less closely.
+const CEILING_PERCENT: f64 = 10.0;
 
 /// Starts the profiler: CPU, wall clock, heap and locks. `release_of` tells in which version a service is now.
 pub(crate) fn start(
@@ -38,7 +41,8 @@ pub(crate) fn start(
     Profiler::builder("shop")
         .ignore_environment()
         .cpu_hertz(100)
-        .wall_hertz(20)
+        .adaptive(Adaptive { overhead_ceiling_percent: CEILING_PERCENT, ..Adaptive::default() })
+        .wall_hertz(50)
         // Parsers and builds without optimisation go deep, and the shop's own functions are at the far end.
         .max_stack_depth(STACK_DEPTH)
         .locks(true)

@@ -40,7 +40,8 @@ impl ConfigError {
 /// How the sampling rate follows the load.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Adaptive {
-    /// Lower the rate when the profiler's own CPU exceeds this share of the process's CPU, in percent.
+    /// Lower the rate when the profiler's own CPU (without what wall-clock samples cost, whose rate is as it was asked
+    /// for) exceeds this share of the process's CPU, in percent.
     pub overhead_ceiling_percent: f64,
     /// Never sample more slowly than this many times per second of CPU: a floor in absolute terms, so that a process
     /// that is idle now is still seen when it wakes.

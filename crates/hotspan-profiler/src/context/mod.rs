@@ -34,3 +34,4 @@ pub(crate) use record::{SpanKey, current_span_key};
 pub(crate) use requests::{EndedRequest, take_ended_requests, watch_requests};
 pub use requests::{RequestOutcome, request_ended};
 pub(crate) use span_time::{SpanTime, measure_span_times, take_span_times};
+pub(crate) use thread_slot::published_at;

@@ -65,6 +65,12 @@ pub(super) fn publish(head: *const OtepHead) {
     std::sync::atomic::compiler_fence(std::sync::atomic::Ordering::SeqCst);
 }
 
+/// Where the calling thread's pointer lies: zero there means that it works on no span. Valid while the thread lives.
+#[inline(always)]
+pub(crate) fn published_at() -> u64 {
+    slot() as u64
+}
+
 /// The thread's published record; null for none.
 #[inline(always)]
 pub(super) fn published() -> *const OtepHead {

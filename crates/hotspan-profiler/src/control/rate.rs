@@ -55,7 +55,7 @@ impl RateReason {
 pub(crate) struct Load {
     /// CPU the process used.
     pub(crate) process_cpu_ns: u64,
-    /// Part of it that was the profiler's own.
+    /// Part of it that was the profiler's own, without what wall-clock samples cost.
     pub(crate) own_cpu_ns: u64,
     /// How busy the machine is, in percent.
     pub(crate) machine_percent: f64,

@@ -23,6 +23,8 @@ pub(crate) struct Slot {
     pub(crate) cpu_accounted_ns: AtomicU64,
     pub(crate) last_wall_ns: AtomicU64,
     pub(crate) last_wall_cpu_ns: AtomicU64,
+    /// Where the thread says which span it works on; zero until it has told.
+    pub(crate) span_pointer_at: AtomicU64,
 }
 
 /// A ring that any thread may use, one at a time.
@@ -38,6 +40,8 @@ pub(crate) struct HandlerCounters {
     pub(crate) signals: AtomicU64,
     pub(crate) foreign_signals: AtomicU64,
     pub(crate) busy_ticks: AtomicU64,
+    /// Those of them that wall-clock samples took.
+    pub(crate) wall_ticks: AtomicU64,
     /// CPU samples of threads without a timer of their own.
     pub(crate) guest_samples: AtomicU64,
     pub(crate) guest_drops: AtomicU64,
@@ -99,6 +103,7 @@ impl Capture {
                 cpu_accounted_ns: AtomicU64::new(0),
                 last_wall_ns: AtomicU64::new(0),
                 last_wall_cpu_ns: AtomicU64::new(0),
+                span_pointer_at: AtomicU64::new(0),
             }));
             self.slots.get(index)?.store(slot, Ordering::Release);
         }

@@ -4,7 +4,7 @@
 //! lock, call the loader or libgcc, touch a lazily made thread-local, or leave `errno` changed. A signal that is not
 //! ours goes to whoever handled it before.
 
-use crate::context::current_span_key;
+use crate::context::{current_span_key, published_at};
 use crate::sampler::capture::{Capture, Slot};
 use crate::sampler::clock::{current_tid, monotonic_ns, thread_cpu_ns, ticks};
 use crate::sampler::registers::Registers;
@@ -75,6 +75,9 @@ extern "C" fn on_signal(signal: libc::c_int, info: *mut libc::siginfo_t, context
             capture.counters.signals.fetch_add(1, Ordering::Relaxed);
             let spent = ticks().wrapping_sub(started).min(LONGEST_HANDLER_TICKS);
             capture.counters.busy_ticks.fetch_add(spent, Ordering::Relaxed);
+            if matches!(payload, Payload::Wall { .. }) {
+                capture.counters.wall_ticks.fetch_add(spent, Ordering::Relaxed);
+            }
         }
         (capture, _) => {
             if let Some(capture) = capture {
@@ -107,6 +110,7 @@ fn take_sample(capture: &Capture, payload: Payload, overrun: u64, registers: &Re
         }
         Payload::Wall { slot } => {
             let Some(slot) = own_slot(capture, slot) else { return };
+            slot.span_pointer_at.store(published_at(), Ordering::Relaxed);
             let (now, cpu_ns) = (monotonic_ns(), thread_cpu_ns());
             let elapsed = now.wrapping_sub(slot.last_wall_ns.swap(now, Ordering::Relaxed)).max(1);
             let on_cpu = cpu_ns.saturating_sub(slot.last_wall_cpu_ns.swap(cpu_ns, Ordering::Relaxed)).min(elapsed);

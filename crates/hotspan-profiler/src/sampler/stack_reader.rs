@@ -75,6 +75,32 @@ impl StackReader {
     }
 }
 
+/// Reads one word at each address, wherever it lies: in memory of other threads, which may end meanwhile. What can't be
+/// read is told as [`u64::MAX`].
+pub(crate) fn read_words(addresses: &[u64], words: &mut Vec<u64>) {
+    /// As many as one system call takes.
+    const AT_ONCE: usize = 1024;
+    const WORD: usize = size_of::<u64>();
+    words.clear();
+    words.resize(addresses.len(), u64::MAX);
+    let mut from = 0;
+    while from < addresses.len() {
+        let until = addresses.len().min(from + AT_ONCE);
+        let place = |address: &u64| libc::iovec { iov_base: *address as *mut libc::c_void, iov_len: WORD };
+        let remote: Vec<libc::iovec> = addresses[from..until].iter().map(place).collect();
+        let local = libc::iovec { iov_base: words[from..until].as_mut_ptr().cast(), iov_len: WORD * remote.len() };
+        // SAFETY: the call writes only into the words that `local` names, and reports unreadable memory as an error or
+        // a short count.
+        let copied = unsafe {
+            let (pid, remotes) = (libc::getpid(), remote.len());
+            libc::syscall(libc::SYS_process_vm_readv, pid, &local, 1usize, remote.as_ptr(), remotes, 0usize)
+        };
+        let read = usize::try_from(copied).unwrap_or(0) / WORD;
+        // It stops at the first that can't be read.
+        from = if from + read == until { until } else { from + read + 1 };
+    }
+}
+
 fn trusted_range(space: Option<&AddressSpace>, sp: u64, thread_pointer: u64) -> Option<std::ops::Range<u64>> {
     let mapping = space?.mapping_of(sp)?;
     let end = if mapping.is_main_stack {
@@ -136,5 +162,23 @@ mod tests {
             assert_eq!(reader.read(heap.as_ptr() as u64 + 8 * index as u64), Ok(*word));
         }
         assert_eq!(reader.read(8), Err(()));
+    }
+
+    /// Scenario: more words than one system call reads, among them addresses where there is no memory, at both ends too.
+    /// Guarantee: every word is read, and what is not there is told as such and disturbs no other.
+    #[test]
+    fn words_are_read_around_what_is_missing() {
+        let known: Vec<u64> = (0..2500).collect();
+        let mut addresses: Vec<u64> = known.iter().map(|word| word as *const u64 as u64).collect();
+        let mut expected = known.clone();
+        for missing in [0, 1, 1023, 1024, 1500, 2499] {
+            addresses[missing] = 8;
+            expected[missing] = u64::MAX;
+        }
+        let mut words = Vec::new();
+        read_words(&addresses, &mut words);
+        assert_eq!(words, expected);
+        read_words(&[], &mut words);
+        assert!(words.is_empty());
     }
 }

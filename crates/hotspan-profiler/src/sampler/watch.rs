@@ -4,12 +4,13 @@ use crate::context::SpanKey;
 use crate::random::random_unit;
 use crate::sampler::SamplingMode;
 use crate::sampler::address_space::AddressSpace;
-use crate::sampler::capture::{Capture, MAX_SLOTS};
+use crate::sampler::capture::{Capture, MAX_SLOTS, Slot};
 use crate::sampler::clock::{cpu_clock_of_thread, monotonic_ns, process_cpu_ns, read_clock};
 use crate::sampler::handler;
 use crate::sampler::modules::{Module, loader_version};
 use crate::sampler::sample::{Sample, SampleKind};
 use crate::sampler::signal_payload::Payload;
+use crate::sampler::stack_reader::read_words;
 use crate::sampler::threads::{thread_ids, thread_name};
 use crate::sampler::timer::{CpuTimer, signal_thread};
 use std::collections::HashMap;
@@ -19,6 +20,9 @@ use std::sync::atomic::Ordering;
 
 /// How far a thread's period may lie from the nominal one, so that no thread stays in step with periodic work.
 const JITTER: f64 = 0.1;
+
+/// What a thread publishes that works on no span.
+const NO_SPAN: u64 = 0;
 
 /// How much rarer the process timer fires while no thread needs it.
 const IDLE_PROCESS_FACTOR: u64 = 4;
@@ -42,6 +46,7 @@ pub(crate) struct SamplerCounts {
     pub(crate) signals: u64,
     pub(crate) foreign_signals: u64,
     pub(crate) handler_ticks: u64,
+    pub(crate) wall_ticks: u64,
     pub(crate) dropped_samples: u64,
     pub(crate) dropped_weight: u64,
     pub(crate) threads: usize,
@@ -209,6 +214,7 @@ impl Sampler {
         let Some(slot) = self.capture.slot_or_create(index) else { return };
         self.used_slots = self.used_slots.max(index + 1);
         slot.tid.store(tid, Ordering::Relaxed);
+        slot.span_pointer_at.store(0, Ordering::Relaxed);
         slot.last_wall_ns.store(monotonic_ns(), Ordering::Relaxed);
         slot.last_wall_cpu_ns.store(read_clock(cpu_clock_of_thread(tid)).unwrap_or(0), Ordering::Relaxed);
         let mut timer = None;
@@ -320,13 +326,28 @@ impl Sampler {
         }
     }
 
-    /// Asks every thread what it is doing right now; those that work on a span answer.
-    pub(crate) fn signal_wall(&self, period_ns: u64) {
+    /// Asks every thread that works on a span what it is doing right now. Most threads of most services wait for work:
+    /// to wake them only to hear that would cost more than all samples do.
+    pub(crate) fn signal_wall(&mut self, period_ns: u64) {
         self.capture.wall_period_ns.store(period_ns, Ordering::Relaxed);
-        if self.mode != SamplingMode::ClocksOnly {
-            for (tid, watched) in &self.watched {
+        if self.mode == SamplingMode::ClocksOnly {
+            return;
+        }
+        let threads: Vec<(i32, usize, &Slot)> = self
+            .watched
+            .iter()
+            .filter_map(|(tid, watched)| Some((*tid, watched.slot, self.capture.slot(watched.slot)?)))
+            .collect();
+        let pointers = threads.iter().map(|(_, _, slot)| slot.span_pointer_at.load(Ordering::Relaxed));
+        read_words(&pointers.collect::<Vec<_>>(), &mut self.scratch);
+        for ((tid, index, slot), span) in threads.into_iter().zip(&self.scratch) {
+            if *span == NO_SPAN {
+                slot.last_wall_ns.store(monotonic_ns(), Ordering::Relaxed);
+                let cpu_ns = read_clock(cpu_clock_of_thread(tid)).unwrap_or(0);
+                slot.last_wall_cpu_ns.store(cpu_ns, Ordering::Relaxed);
+            } else {
                 // It fails only if the thread has ended.
-                let _ = signal_thread(*tid, Payload::Wall { slot: watched.slot }, self.signal);
+                let _ = signal_thread(tid, Payload::Wall { slot: index }, self.signal);
             }
         }
     }
@@ -370,6 +391,7 @@ impl Sampler {
             signals: counters.signals.load(Ordering::Relaxed),
             foreign_signals: counters.foreign_signals.load(Ordering::Relaxed),
             handler_ticks: counters.busy_ticks.load(Ordering::Relaxed),
+            wall_ticks: counters.wall_ticks.load(Ordering::Relaxed),
             dropped_samples: self.dropped.0 + counters.guest_drops.load(Ordering::Relaxed),
             dropped_weight: self.dropped.1 + counters.guest_dropped_weight.load(Ordering::Relaxed),
             threads: self.watched.len(),

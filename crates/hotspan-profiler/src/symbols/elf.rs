@@ -76,23 +76,34 @@ impl ElfSymbols {
         let symbol = self.symbol_at(address);
         let mut frames = self.frames_with_lines(address);
         match (frames.last_mut(), symbol) {
-            // The outermost frame is the function itself: the symbol table knows its name best.
-            (Some(outermost), Some(name)) if outermost.system_name.is_empty() => {
-                *outermost =
-                    SourceFrame { file: std::mem::take(&mut outermost.file), line: outermost.line, ..named(name) };
+            // Lines are known, but not which of them were inlined: the symbol table knows the function.
+            (Some(outermost), Some(symbol)) if outermost.system_name.is_empty() => {
+                let (file, line) = self.own_place(symbol.start, address).unwrap_or_default();
+                *outermost = SourceFrame { file, line, ..named(symbol.name) };
             }
-            (None, Some(name)) => frames.push(named(name)),
+            (None, Some(symbol)) => frames.push(named(symbol.name)),
             _ => {}
         }
         frames.retain(|frame| !frame.name.is_empty());
         frames
     }
 
-    fn symbol_at(&self, address: u64) -> Option<&'static str> {
+    fn symbol_at(&self, address: u64) -> Option<&Symbol> {
         let index = self.symbols.partition_point(|symbol| symbol.start <= address).checked_sub(1)?;
         let symbol = &self.symbols[index];
         // Hand-written assembly often has no size; it then reaches to the next symbol.
-        (address < symbol.end || symbol.end == symbol.start).then_some(symbol.name)
+        (address < symbol.end || symbol.end == symbol.start).then_some(symbol)
+    }
+
+    /// The last line before an address that is the function's own, where what was inlined into it is not told apart (split
+    /// debug information that was left behind). A function begins in its own file; lines of other files are inlined ones.
+    fn own_place(&self, start: u64, address: u64) -> Option<(String, u32)> {
+        let rows = self.lines.as_ref()?.find_location_range(start, address + 1).ok()?;
+        let mut rows =
+            rows.filter_map(|(_, _, location)| Some((location.file?, location.line.filter(|line| *line > 0)?)));
+        let first = rows.next()?;
+        let (file, line) = rows.filter(|(file, _)| *file == first.0).last().unwrap_or(first);
+        Some((file.to_owned(), line))
     }
 
     fn frames_with_lines(&self, address: u64) -> Vec<SourceFrame> {
@@ -165,6 +176,36 @@ mod tests {
     #[inline(never)]
     fn a_function_to_find(number: u64) -> u64 {
         number ^ 0x5eed_f00d
+    }
+
+    /// Hardly anything of its own: what it does is inlined, from another file.
+    #[inline(never)]
+    fn a_function_of_inlined_code(number: u64) -> u64 {
+        let started = crate::sampler::clock::ticks();
+        started ^ number
+    }
+
+    /// Scenario: every address of a function into which code of another file was inlined is looked up.
+    /// Guarantee: whether debug information tells inlined code apart or not, the function's file and line are its own.
+    #[test]
+    fn a_function_keeps_its_own_file() {
+        assert_ne!(a_function_of_inlined_code(std::hint::black_box(7)), 0);
+        let elf = ElfSymbols::open(Path::new("/proc/self/exe"), true).unwrap();
+        let modules = crate::sampler::modules::loaded_modules();
+        let main = modules.iter().find(|module| module.is_main).unwrap();
+        let start = a_function_of_inlined_code as *const () as u64 - main.bias;
+        let end = elf.symbol_at(start).unwrap().end;
+        assert!(end > start);
+        let mut inlined = 0;
+        for address in start..end {
+            let outermost = elf.frames_at(address).pop().unwrap();
+            assert!(outermost.name.ends_with("::a_function_of_inlined_code"), "{outermost:?}");
+            assert!(outermost.file.ends_with("elf.rs"), "{address:#x}: {outermost:?}");
+            let lines = elf.lines.as_ref().unwrap();
+            let row = lines.find_location(address).unwrap().and_then(|location| location.file);
+            inlined += usize::from(row.is_some_and(|file| file.ends_with("clock.rs")));
+        }
+        assert!(inlined > 0, "nothing was inlined, so nothing was proved");
     }
 
     /// Scenario: an address inside a function of this test program is looked up.

@@ -11,6 +11,7 @@ use hotspan_formats::otlp::json::{ProfilesJson, decode_traces_json};
 use hotspan_formats::otlp::response::{Format, Status, profiles_response, trace_response};
 use hotspan_formats::otlp::{Outcome, TraceSink, decode_profiles, decode_traces};
 use hotspan_lake::catalog::now_nanos;
+use hotspan_lake::rejected::Rejected;
 use hotspan_lake::rows::{Rows, SpanRows};
 use hotspan_model::{Resource, Scope, Span};
 use http::{HeaderValue, header};
@@ -109,7 +110,10 @@ async fn store(app: &Arc<App>, call: &Arc<Call>, signal: Signal) -> Result<Outco
     drop(turn);
     // A decoder never panics; if one did, the sender learns that its request can't be read.
     let (rows, outcome) = decoded.map_err(|error| Refusal::Invalid(format!("decoding failed: {error}")))??;
-    core.ingest.submit(tenant, rows, reservation).instrument(child_span!("commit")).await?;
+    core.ingest.submit(tenant.clone(), rows, reservation).instrument(child_span!("commit")).await?;
+    let spans = if signal == Signal::Traces { outcome.rejected } else { 0 };
+    let rejected = Rejected { spans, samples: outcome.rejected_samples };
+    core.engine.lake().rejected().note(&tenant, now_nanos(), rejected);
     Ok(outcome)
 }
 

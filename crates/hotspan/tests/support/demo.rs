@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
 
@@ -13,6 +14,7 @@ pub(crate) struct Demo {
     child: Child,
     store: PathBuf,
     pub(crate) http: String,
+    said: Arc<Mutex<Vec<String>>>,
 }
 
 impl Demo {
@@ -28,8 +30,15 @@ impl Demo {
         let first = lines.next().expect("the demo prints its address").unwrap();
         let http = first.strip_prefix("http ").expect("the first line is the page's address").to_owned();
         // Read on, so that the demo never finds the pipe closed.
-        std::thread::spawn(move || lines.for_each(drop));
-        Self { child, store: store.to_owned(), http }
+        let said = Arc::new(Mutex::new(Vec::new()));
+        let heard = Arc::clone(&said);
+        std::thread::spawn(move || lines.map_while(Result::ok).for_each(|line| heard.lock().unwrap().push(line)));
+        Self { child, store: store.to_owned(), http, said }
+    }
+
+    /// What it has printed so far, after the first address.
+    pub(crate) fn said(&self) -> String {
+        self.said.lock().unwrap().join("\n")
     }
 
     pub(crate) fn get(&self, path: &str) -> Answer {

@@ -50,7 +50,7 @@ impl Sending<'_> {
         format!("{}{}", self.prefix, self.vocabulary.text_of(operation.service))
     }
 
-    fn spans(&self, requests: &[Request]) -> ExportTraceServiceRequest {
+    pub(crate) fn spans(&self, requests: &[Request]) -> ExportTraceServiceRequest {
         let mut by_service: HashMap<String, Vec<Span>> = HashMap::new();
         for request in requests {
             for (index, span) in request.spans.iter().enumerate() {
@@ -96,7 +96,7 @@ impl Sending<'_> {
         KeyValue { key, value: Some(AnyValue { value: Some(value) }), ..KeyValue::default() }
     }
 
-    fn profiles(&self, requests: &[Request]) -> ExportProfilesServiceRequest {
+    pub(crate) fn profiles(&self, requests: &[Request]) -> ExportProfilesServiceRequest {
         let mut tables = Tables::new();
         let mut by_profile: HashMap<(String, Measure), Vec<Sample>> = HashMap::new();
         for request in requests {

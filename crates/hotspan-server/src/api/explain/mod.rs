@@ -92,6 +92,7 @@ pub(super) fn exactness(analysis: &Analysis) -> Value {
         "exact_share": if samples == 0 { Value::Null } else { json!(coverage.exact_samples as f64 / samples as f64) },
         "inherited": coverage.inherited_samples,
         "inferred": coverage.inferred_samples,
+        "dropped": coverage.dropped,
         "coverage": coverage.explained,
     })
 }
