@@ -170,7 +170,7 @@ mod tests {
     fn words_are_read_around_what_is_missing() {
         let known: Vec<u64> = (0..2500).collect();
         let mut addresses: Vec<u64> = known.iter().map(|word| word as *const u64 as u64).collect();
-        let mut expected = known.clone();
+        let mut expected = (0..2500).collect::<Vec<u64>>();
         for missing in [0, 1, 1023, 1024, 1500, 2499] {
             addresses[missing] = 8;
             expected[missing] = u64::MAX;
