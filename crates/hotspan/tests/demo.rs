@@ -153,24 +153,25 @@ fn the_fix_helped(demo: &Demo, [started, fixed, settled, now]: [u64; 4]) {
 }
 
 /// Scenario: a newcomer starts the demo as it comes, opens the page at once, looks around, and stops it.
-/// Guarantee: within ten seconds of the address there are traces of all services and code to look at; it has said where the
-/// page is, what is planted and what the store takes, and says that again in the end.
+/// Guarantee: within ten seconds of the address there are traces of all services, and the code of those ten seconds is there
+/// as soon as a busy machine has looked it up; it has said where the page is, what is planted and what the store takes, and
+/// says that again in the end. How long code takes is in benches/README.md.
 #[test]
 fn the_demo_has_data_within_ten_seconds() {
+    const TEN_SECONDS: Duration = Duration::from_secs(10);
     let store = tempfile::tempdir().unwrap();
     let mut demo = Demo::start(store.path(), "mix", 6);
-    let opened = Instant::now();
-    let took = wait_for("something to look at", || {
+    let (opened, opened_at) = (Instant::now(), now_nanos());
+    let took = wait_for("a trace through all services", || {
         let found: Value = serde_json::from_slice(&demo.get("/api/search?limit=20").body).ok()?;
-        let traces = found["traces"]
-            .as_array()?
-            .iter()
-            .filter(|trace| trace["serviceStats"].as_object().is_some_and(|services| services.len() == 5));
-        let flame = demo.get("/api/v1/profile?service_name=tax&type=cpu&from=now-5m&format=collapsed").text();
-        let is_told = flame.contains("lookup_tax_rate");
-        (traces.count() > 0 && is_told).then(|| opened.elapsed())
+        let traces = found["traces"].as_array()?;
+        let is_whole = |trace: &Value| trace["serviceStats"].as_object().is_some_and(|services| services.len() == 5);
+        traces.iter().any(is_whole).then(|| opened.elapsed())
     });
-    assert!(took <= Duration::from_secs(10), "it took {took:?}");
+    assert!(took <= TEN_SECONDS, "it took {took:?}");
+    let until = opened_at + TEN_SECONDS.as_nanos() as u64;
+    let first = format!("/api/v1/profile?service_name=tax&type=cpu&from={opened_at}&to={until}&format=collapsed");
+    wait_for("code of the first ten seconds", || demo.get(&first).text().contains("lookup_tax_rate").then_some(()));
     let said = wait_for("the introduction", || Some(demo.said()).filter(|said| said.contains("Ctrl-C stops")));
     assert!(said.contains(&format!("http://{}", demo.http)) && said.contains(" MB"), "{said}");
     for planted in ["tax", "regex", "shard", "lock"] {
