@@ -5,7 +5,7 @@
 //   CLIENTS=go node --test tests/clients         the rows whose name begins so; writes theirs
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
@@ -77,7 +77,7 @@ async function run(row, check = checkClient) {
     const service = await Service.start({ ...row, name: row.service, env });
     return await check(row, server, service).finally(() => service.child.kill());
   } finally {
-    await own?.server.stop();
+    await own?.stop();
   }
 }
 
@@ -86,7 +86,11 @@ async function startOwnServer(row) {
   const port = await freePort();
   const folder = mkdtempSync(join(tmpdir(), 'hotspan-clients-'));
   const server = await Hotspan.start({ args: row.server({ folder, service: row.service, port }) });
-  return { server, env: { PORT: String(port) } };
+  const stop = async () => {
+    await server.stop();
+    rmSync(folder, { recursive: true, force: true });
+  };
+  return { server, env: { PORT: String(port) }, stop };
 }
 
 // Scenario: a row was added or a package was updated. Guarantee: the matrix in docs/clients.md has been written since.

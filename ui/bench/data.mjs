@@ -76,7 +76,21 @@ export function traceAnswer(spans) {
   const whole = JSON.stringify({
     trace: { resourceSpans: [...services].map(([service, list]) => ({ resource: { attributes: [{ key: 'service.name', value: { stringValue: service } }] }, scopeSpans: [{ spans: list }] })) },
   });
-  return { whole, window: (limit) => JSON.stringify({ start_ns: String(base), duration_ns: 1e11, total_spans: spans, spans: asWaterfall(outline).slice(0, limit) }) };
+  const rows = asWaterfall(outline);
+  const times = { start_ns: String(base), duration_ns: 1e11, total_spans: spans };
+  return { whole, window: (limit) => JSON.stringify({ ...times, spans: rows.slice(0, limit) }), outline: JSON.stringify({ ...times, ...asColumns(rows) }) };
+}
+
+/** The rows by columns, as `/api/v1/trace/{id}/outline` has them. */
+function asColumns(rows) {
+  const numbered = (key) => {
+    const list = [...new Set(rows.map((row) => row[key]))];
+    const number = new Map(list.map((text, index) => [text, index]));
+    return [list, rows.map((row) => number.get(row[key]))];
+  };
+  const [services, service] = numbered('service');
+  const [names, name] = numbered('name');
+  return { services, names, service, name, span_ids: rows.map((row) => row.span_id).join(''), start: rows.map((row) => row.start_ns), duration: rows.map((row) => row.duration_ns), depth: rows.map((row) => row.depth), failed: [] };
 }
 
 /** Parents before children, children by start; depth and number of descendants told, as the server tells them. */

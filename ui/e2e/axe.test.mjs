@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { after, before, test } from 'node:test';
-import { launch, openPage, settle } from './browser.mjs';
+import { goTo, launch, openPage } from './browser.mjs';
 import { shop } from './shop.mjs';
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
@@ -25,12 +25,13 @@ for (const colorScheme of ['light', 'dark']) {
   // Scenario: every view with data in it, as a screen reader's owner or a person with weak eyes gets it.
   // Guarantee: no serious or critical fault that axe knows.
   test(`no serious accessibility fault, ${colorScheme}`, async () => {
-    const page = await openPage(browser, 'status', { colorScheme });
+    // Once on a wide screen, once on a small one, where nothing may hang over the edge.
+    const page = await openPage(browser, 'status', { colorScheme, ...(colorScheme === 'dark' ? { viewport: { width: 1100, height: 700 } } : {}) });
     const faults = [];
     for (const view of VIEWS) {
-      await page.evaluate((hash) => (location.hash = hash), `#/${view}`);
-      await page.waitForTimeout(150);
-      await settle(page);
+      await goTo(page, view);
+      const over = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+      if (over > 0) faults.push(`${view}: ${over} px wider than the window`);
       await page.evaluate(axe);
       const violations = await page.evaluate(async () => (await globalThis.axe.run(document, { resultTypes: ['violations'] })).violations);
       for (const { id, impact, help, nodes } of violations) {

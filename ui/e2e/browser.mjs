@@ -17,14 +17,14 @@ export function launch() {
 }
 
 /** A page of its own window. Script errors on it are kept, and fail the test when it is closed. */
-export async function openPage(browser, hash, options = {}) {
+export async function openPage(browser, hash, { from = origin, ...options } = {}) {
   const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, ...options });
-  await context.grantPermissions(['clipboard-read', 'clipboard-write'], { origin });
+  await context.grantPermissions(['clipboard-read', 'clipboard-write'], { origin: from });
   const page = await context.newPage();
   page.setDefaultTimeout(20_000);
   const faults = [];
   page.on('pageerror', (error) => faults.push(error.message));
-  await page.goto(`${origin}/#/${hash}`);
+  await page.goto(`${from}/#/${hash}`);
   page.finish = async () => {
     await context.close();
     assert.deepEqual(faults, [], 'no script error on the way');
@@ -32,10 +32,18 @@ export async function openPage(browser, hash, options = {}) {
   return page;
 }
 
-/** Waits until no answer is on its way and nothing says "reading". */
+/** Waits until no answer is on its way, nothing is being laid out, and it stays so: one answer may lead to the next question. */
 export async function settle(page) {
-  await page.waitForLoadState('networkidle').catch(() => undefined);
-  await page.locator('.progress').waitFor({ state: 'detached' });
+  await page.evaluate(async () => {
+    const isBusy = () => !document.querySelector('main') || document.querySelector('[aria-busy="true"], .progress') !== null;
+    for (let calm = 0; calm < 6; calm = isBusy() ? 0 : calm + 1) await new Promise(requestAnimationFrame);
+  });
+}
+
+/** Goes to another view of the same page, as a link does. */
+export async function goTo(page, hash) {
+  await page.evaluate((next) => (location.hash = next), `#/${hash}`);
+  await settle(page);
 }
 
 /** Presses keys one by one, as a person would. */

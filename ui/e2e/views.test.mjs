@@ -57,6 +57,47 @@ test('transforms are told, shared and undone', async () => {
   await page.finish();
 });
 
+// Scenario: every transform that a menu offers, one after the other.
+// Guarantee: each is told in the breadcrumb and kept in the address; the frames are what it says.
+test('every transform of the menus does what it says', async () => {
+  const page = await openPage(browser, 'profiles?service=checkout&view=tree');
+  const crumbs = page.locator('.flame-crumbs');
+  const row = (name) => page.locator('.fn-row', { hasText: name });
+  await row('walkRules').first().waitFor();
+  const told = async (text) => crumbs.getByText(text).waitFor();
+  const ofFrame = async (frame, item) => {
+    await row(frame).first().click({ button: 'right' });
+    await page.getByRole('menuitem', { name: item }).click();
+  };
+  const ofGraph = async (item) => {
+    await page.getByRole('button', { name: 'More' }).click();
+    await page.getByRole('menuitem', { name: item }).click();
+  };
+  await row('walkRules').first().dblclick();
+  await page.waitForFunction(() => [...document.querySelectorAll('.fn-row')].filter((one) => one.textContent.includes('walkRules')).length > 1);
+  await ofFrame('walkRules', 'Collapse its recursion');
+  await told('recursion of shop/checkout.walkRules collapsed');
+  await page.waitForFunction(() => [...document.querySelectorAll('.fn-row')].filter((one) => one.textContent.includes('walkRules')).length === 1);
+  await ofFrame('walkRules', 'Merge into callers');
+  await row('walkRules').waitFor({ state: 'detached' });
+  await ofGraph('Hide runtime and kernel');
+  await told('runtime hidden');
+  await row('mallocgc').waitFor({ state: 'detached' });
+  await ofFrame('renderCart', 'Collapse package shop/checkout');
+  await row('[shop/checkout]').waitFor();
+  await press(page, 'u');
+  await ofFrame('renderCart', 'Hide stacks with it');
+  await told('without shop/checkout.renderCart');
+  await row('renderCart').waitFor({ state: 'detached' });
+  await press(page, 'u');
+  await ofGraph('Own code only');
+  await row('net/http').first().waitFor({ state: 'detached' });
+  await ofGraph('Invert: leaves first');
+  await addressHas(page, '~own-code~invert');
+  await told('inverted');
+  await page.finish();
+});
+
 // Scenario: keys 1 to 7 on the graph of one slow trace.
 // Guarantee: flame, icicle, left-heavy, timeline by thread, sandwich, tree and table all show it.
 test('one selection in seven shapes', async () => {
@@ -147,6 +188,9 @@ test('comparing tells what changed', async () => {
   await page.getByRole('button', { name: /fast half/ }).click();
   await addressHas(page, 'kind=spans');
   await page.locator('.flame-legend', { hasText: '+ more' }).waitFor();
+  await page.goto(`${origin}/#/compare?service=tax&kind=spans&mode=per-request&view=table&from=${releaseMs - 300_000}&to=${releaseMs + 300_000}`);
+  await row.waitFor();
+  assert.match(await row.innerText(), /\+\d/, 'spans before the release against spans after it');
   await page.finish();
 });
 

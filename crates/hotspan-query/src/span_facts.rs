@@ -90,6 +90,18 @@ impl SpanFacts {
         }
     }
 
+    /// Adds what is known of another span.
+    pub fn join(&mut self, other: &Self) {
+        self.cpu = self.cpu.saturating_add(other.cpu);
+        self.wall = self.wall.saturating_add(other.wall);
+        self.off_cpu = self.off_cpu.saturating_add(other.off_cpu);
+        self.lock = self.lock.saturating_add(other.lock);
+        self.allocated = self.allocated.saturating_add(other.allocated);
+        self.samples += other.samples;
+        self.inherited += other.inherited;
+        self.inferred += other.inferred;
+    }
+
     /// Nanoseconds of waiting, from whatever tells: off-CPU samples, wall clock beyond CPU, or locks.
     pub fn waiting(&self) -> i64 {
         if self.off_cpu > 0 { self.off_cpu } else { self.wall.saturating_sub(self.cpu).max(self.lock).max(0) }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use arrow::array::{Array, AsArray, BooleanArray, Float64Array, Int64Array, RecordBatch, StringArray};
+use arrow::compute::filter_record_batch;
 use arrow::datatypes::{TimestampNanosecondType, UInt32Type};
 use hashbrown::HashSet;
 use hotspan_lake::compaction::attributes::{ColumnType, attribute_field};
@@ -123,6 +124,37 @@ impl Engine {
         }
         spans.sort_by_key(|span| (span.start, span.span_id));
         Ok((!spans.is_empty()).then_some(StoredTrace { spans }))
+    }
+
+    /// Those spans of a trace that are wanted, whole; the others are passed over without being decoded.
+    pub async fn spans_of_trace(
+        &self,
+        tenant: &TenantId,
+        trace_id: TraceId,
+        wanted: &HashSet<SpanId>,
+    ) -> Result<Vec<StoredSpan>> {
+        let reader = self.lake().reader();
+        let mut spans = Vec::new();
+        let mut seen = HashSet::new();
+        for segment in self.snapshot().segments(tenant, Table::Spans).iter() {
+            let mut rows = reader.id_rows(segment, IdKind::Trace, &trace_id.0, &ReadOptions::default());
+            while let Some(batches) = rows.next_part(reader).await? {
+                for batch in batches {
+                    let ids = arrays::ids(&batch, "span_id")?;
+                    let kinds = arrays::int8s(&batch, "kind")?.values();
+                    let is_wanted = |row| {
+                        let id = SpanId(arrays::id_at(ids, row));
+                        wanted.contains(&id) && seen.insert((id, kinds[row]))
+                    };
+                    let mask: BooleanArray = (0..batch.num_rows()).map(is_wanted).map(Some).collect();
+                    if mask.true_count() > 0 {
+                        let kept = filter_record_batch(&batch, &mask).map_err(LakeError::from)?;
+                        read_spans(&kept, &mut spans)?;
+                    }
+                }
+            }
+        }
+        Ok(spans)
     }
 
     /// Starts to read a trace part by part.

@@ -44,7 +44,7 @@ fn cpu_ms(trace: u8, span: [u8; 8]) -> i64 {
 
 /// Twelve orders. Each is a span of `front`, which calls `order`, which calls `tax`; every third is slow, since `tax`
 /// parses. `order` also does something that belongs to no span while each order runs.
-fn send_orders(server: &Server) {
+fn send_orders(server: &Server) -> u64 {
     let now = now_nanos();
     let start_of = |trace: u8| now - 60_000 * MS + u64::from(trace) * 2000 * MS;
     #[expect(clippy::type_complexity, reason = "a table is read by its columns")]
@@ -84,6 +84,7 @@ fn send_orders(server: &Server) {
         let answer = server.post("/v1development/profiles", "application/x-protobuf", &body).unwrap();
         assert_eq!(answer.status, 200, "{}", answer.text());
     }
+    now
 }
 
 fn ask(server: &Server, path: &str, body: &Value) -> support::Answer {
@@ -115,12 +116,12 @@ fn total(answer: &Value) -> i64 {
     answer["flamebearer"]["numTicks"].as_i64().unwrap()
 }
 
-fn started() -> (tempfile::TempDir, Server) {
+fn started() -> (tempfile::TempDir, Server, u64) {
     let store = tempfile::tempdir().unwrap();
     let server = Server::start(store.path());
     server.wait_ready();
-    send_orders(&server);
-    (store, server)
+    let sent = send_orders(&server);
+    (store, server, sent)
 }
 
 /// Scenario: the same spans with every scope, cohorts that are halves of another, compared cohorts, mistakes.
@@ -128,7 +129,7 @@ fn started() -> (tempfile::TempDir, Server) {
 /// differs from itself by nothing; slow differs from fast by the planted function, for one request.
 #[test]
 fn cohorts_lead_to_their_code() {
-    let (_store, server) = started();
+    let (_store, server, sent) = started();
     let sum = |span: [u8; 8], of: &dyn Fn(u8) -> bool| -> i64 {
         (0..TRACES).filter(|trace| of(*trace)).map(|trace| cpu_ms(trace, span) * MS as i64).sum()
     };
@@ -180,6 +181,16 @@ fn cohorts_lead_to_their_code() {
     assert_eq!((&slow["left"]["spans"], &slow["right"]["spans"]), (&json!(8), &json!(4)));
     assert_eq!(slow["leftTicks"], json!(10 * MS));
 
+    let start_of = |trace: u64| sent - 60_000 * MS + trace * 2000 * MS;
+    let halves = json!({
+        "query": "{ name = \"place\" }", "from": start_of(6), "to": sent,
+        "baseline": "{ name = \"place\" }", "baseline_from": start_of(0), "baseline_to": start_of(6),
+    });
+    let halves = ask_json(&server, "/api/v1/cohort/diff", &halves);
+    assert_eq!((&halves["left"]["spans"], &halves["right"]["spans"]), (&json!(6), &json!(6)));
+    let of_half = |is_second: bool| sum(ORDER, &move |trace: u8| (trace >= 6) == is_second);
+    assert_eq!((&halves["left"]["value"], &halves["right"]["value"]), (&json!(of_half(false)), &json!(of_half(true))));
+
     // Tables.
     let top = json!({ "query": "{ name =~ \"place|calculate\" } | top(1, cpu)" });
     for path in ["/api/v1/cohort/top", "/api/v1/cohort"] {
@@ -192,6 +203,17 @@ fn cohorts_lead_to_their_code() {
         assert_eq!(row["self"], json!(sum(TAX, &all)));
         assert_eq!(row["total_per_request"], json!(sum(TAX, &all) as f64 / 24.0));
         assert_eq!((top["functions"].as_array().unwrap().len(), &top["left_out"]), (1, &json!(4)));
+    }
+
+    // Whole traces, whichever of their spans is selected.
+    let costs = json!({ "query": "{ name = \"place\" && duration > 500ms }" });
+    let costs = ask_json(&server, "/api/v1/cohort/traces", &costs);
+    let traces = costs["traces"].as_object().unwrap();
+    assert_eq!((traces.len(), &costs["exactness"]["spans"]), (4, &json!(4)));
+    for trace in (0..TRACES).filter(|trace| is_slow(*trace)) {
+        let cost = &traces[&format!("{:02x}", trace + 1).repeat(16)];
+        let cpu: i64 = [FRONT, ORDER, TAX].map(|span| cpu_ms(trace, span)).iter().sum();
+        assert_eq!((&cost["cpu_ns"], &cost["samples"]), (&json!(cpu * MS as i64), &json!(6)), "{cost}");
     }
 
     // Other formats.
@@ -221,13 +243,15 @@ fn cohorts_lead_to_their_code() {
     refused("/api/v1/cohort/flame", json!({ "query": "{ } | top(5, cpu)" }), "/api/v1/cohort/top");
     refused("/api/v1/cohort/diff", json!({ "query": "{ }" }), "baseline");
     refused("/api/v1/cohort", json!({ "query": "{ }" }), "flame(cpu)");
+    let backwards = json!({ "query": "{ }", "baseline": "{ }", "baseline_from": 9, "baseline_to": 5 });
+    refused("/api/v1/cohort/diff", backwards, "baseline_from");
 }
 
 /// Scenario: a trace, a function, endpoints and services are asked what their code costs.
 /// Guarantee: the planted milliseconds, for each span, operation and service, and the way back to example traces.
 #[test]
 fn code_leads_back_to_traces() {
-    let (_store, server) = started();
+    let (_store, server, _) = started();
     let ns = |milliseconds: i64| json!(milliseconds * MS as i64);
     let id = |span: [u8; 8]| format!("{:02x}", span[0]).repeat(8);
 
@@ -394,7 +418,7 @@ fn encode(text: &str) -> String {
 /// Guarantee: CPU, samples, functions and files filter, select, group and aggregate like attributes.
 #[test]
 fn profile_facts_are_fields_of_spans() {
-    let (_store, server) = started();
+    let (_store, server, _) = started();
     let found = |query: &str| -> Vec<Value> {
         let answer = server.get_json(&format!("/api/search?limit=50&q={}", encode(query)));
         answer["traces"].as_array().unwrap().clone()
@@ -447,7 +471,7 @@ fn hotspan(server: &Server, arguments: &[&str]) -> (bool, String, String) {
 /// Guarantee: tables and flame graphs for a terminal, JSON on request, and errors that say what to do.
 #[test]
 fn the_command_line_asks_too() {
-    let (_store, server) = started();
+    let (_store, server, _) = started();
     let (ok, table, error) = hotspan(&server, &["query", "{ name = \"calculate\" && duration > 500ms }"]);
     assert!(ok && table.lines().count() == 5 && table.contains("POST /order"), "{table}{error}");
     let (ok, top, _) = hotspan(&server, &["query", "{ name = \"calculate\" } | top(3, cpu)"]);

@@ -6,12 +6,13 @@ mod support;
 
 use opentelemetry_proto::tonic::trace::v1::Span;
 use prost::Message;
+use serde_json::{Value, json};
 use support::{Server, now_nanos, text_attribute, trace_request};
 
 const SPANS: u64 = 250_000;
 const MS: u64 = 1_000_000;
 
-/// Scenario: one trace of 250,000 spans, read whole and in windows from both ends.
+/// Scenario: one trace of 250,000 spans, read whole, in windows from both ends, as an outline, and two of its spans by themselves.
 /// Guarantee: every span comes once, windows are short and in order, and memory stays far below what the answer weighs.
 #[test]
 fn a_trace_of_a_quarter_million_spans_does_no_harm() {
@@ -67,6 +68,24 @@ fn a_trace_of_a_quarter_million_spans_does_no_harm() {
     let last = window(&format!("offset={}&limit=100", SPANS - 10));
     assert_eq!(last["spans"].as_array().unwrap().len(), 10);
     assert_eq!(window("max_depth=1&limit=100")["rows"].as_u64(), Some(10));
+    let outline = server.get_json(&format!("/api/v1/trace/{id}/outline"));
+    let depth = outline["depth"].as_array().unwrap();
+    assert_eq!((depth.len() as u64, outline["span_ids"].as_str().unwrap().len() as u64), (SPANS, 16 * SPANS));
+    assert_eq!((&depth[..5], outline["names"].as_array().unwrap().len()), (&[0, 1, 2, 3, 4].map(Value::from)[..], 50));
+    assert!(outline.to_string().len() as f64 / 1e6 < weight / 4.0, "an outline is short");
+    let details = |body: &Value| server.post_json(&format!("/api/v1/trace/{id}/details"), body);
+    let told = details(&json!({ "spans": [first["spans"][4]["span_id"], last["spans"][9]["span_id"]] }));
+    let scopes = told["trace"]["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array().unwrap();
+    let number = |span: &Value| span["attributes"][1]["value"]["stringValue"].as_str().unwrap().to_owned();
+    assert_eq!(scopes.len(), 2);
+    assert_ne!(number(&scopes[0]), number(&scopes[1]));
+    let unknown = details(&json!({ "spans": ["0808080808080808"] }));
+    assert_eq!(unknown["trace"]["resourceSpans"], json!([]), "a span of another trace is not there");
+    for refused in [json!({ "spans": ["nonsense"] }), json!({ "spans": vec!["0000000000000001"; 2001] }), json!({})] {
+        let path = format!("/api/v1/trace/{id}/details");
+        let answer = server.post(&path, "application/json", refused.to_string().as_bytes()).unwrap();
+        assert!((400..500).contains(&answer.status) && answer.text().contains("spans"), "{}", answer.text());
+    }
     let refused = server.get(&format!("/api/v1/trace/{id}/spans?limit=1000000")).unwrap();
     assert_eq!(refused.status, 400);
     assert!(refused.text().contains("20000"));

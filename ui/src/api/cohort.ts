@@ -10,16 +10,19 @@ export interface CohortQuestion {
   range: ResolvedRange;
   scope?: Scope;
   baseline?: string;
+  /** When the spans of the baseline start, where that is another time. */
+  baselineRange?: ResolvedRange;
   maxNodes?: number;
 }
 
-const body = ({ query, type, range, scope, baseline, maxNodes }: CohortQuestion, format?: string) => ({
+const body = ({ query, type, range, scope, baseline, baselineRange, maxNodes }: CohortQuestion, format?: string) => ({
   query,
   type,
   from: Math.floor(range.fromMs),
   to: Math.ceil(range.toMs),
   ...(scope ? { scope } : {}),
   ...(baseline ? { baseline } : {}),
+  ...(baselineRange ? { baseline_from: Math.floor(baselineRange.fromMs), baseline_to: Math.ceil(baselineRange.toMs) } : {}),
   ...(format ? { format } : {}),
   ...(maxNodes ? { max_nodes: maxNodes } : {}),
 });
@@ -54,6 +57,19 @@ export interface Ledger {
   duration_ns: number;
   parts: LedgerPart[];
   exactness?: Exactness;
+}
+
+/** What a whole trace costs, of all its spans in all services. */
+export interface TraceCost {
+  cpu_ns: number;
+  wait_ns: number;
+  samples: number;
+}
+
+/** By id; traces without samples are left out. */
+export async function cohortTraces(question: CohortQuestion, signal: AbortSignal): Promise<Record<string, TraceCost>> {
+  const answer = await postJson<{ traces?: Record<string, TraceCost> }>(address('/api/v1/cohort/traces'), body(question), signal);
+  return answer.traces ?? {};
 }
 
 /** Share of the time of which the ledger knows where it went. */

@@ -48,6 +48,12 @@ export async function selectSeries(
   return body.series ?? [];
 }
 
+/** First and last moment that holds anything; points stand at the end of their step. */
+export function extentOfSeries(series: readonly ValueSeries[], stepSeconds: number): ResolvedRange | null {
+  const times = series.flatMap((line) => (line.points ?? []).filter((point) => point.value > 0).map((point) => Number(point.timestamp)));
+  return times.length > 0 ? { fromMs: Math.min(...times) - stepSeconds * 1000, toMs: Math.max(...times) } : null;
+}
+
 export interface HeatmapExemplar {
   timestamp?: string | number;
   traceId?: string;
@@ -151,6 +157,11 @@ export async function readTraceProfileSummary(traceId: string, signal: AbortSign
 
 export interface FunctionSpans {
   function?: string;
+  /** All time in it, and how much of that belongs to no span. */
+  value?: number;
+  unlinked_value?: number;
+  /** More than are listed, usually. */
+  span_count?: number;
   operations?: { service: string; operation: string; value?: number; spans?: number; samples?: number; traces?: string[] }[];
   spans?: { trace_id: string; span_id: string; service?: string; name?: string; duration_ns?: number; value?: number; samples?: number; start_ns?: string | number }[];
 }

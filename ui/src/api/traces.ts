@@ -1,7 +1,7 @@
 // Tempo's API as the page uses it.
 import { nanosTextToMillis } from '../format/clock';
 import type { ResolvedRange } from '../location/timeRange';
-import { address, getJson } from './request';
+import { address, getJson, postJson } from './request';
 
 export interface AnyValue {
   stringValue?: string;
@@ -16,6 +16,29 @@ export interface AnyValue {
 export interface KeyValue {
   key: string;
   value?: AnyValue;
+}
+
+export interface RawSpan {
+  spanId?: string;
+  parentSpanId?: string;
+  name?: string;
+  kind?: string;
+  startTimeUnixNano?: string;
+  endTimeUnixNano?: string;
+  attributes?: KeyValue[];
+  events?: { name?: string; timeUnixNano?: string; attributes?: KeyValue[] }[];
+  links?: { traceId?: string; spanId?: string; attributes?: KeyValue[] }[];
+  status?: { code?: string | number; message?: string };
+  traceState?: string;
+  droppedAttributesCount?: number;
+}
+
+export interface RawTrace {
+  trace?: {
+    resourceSpans?: { resource?: { attributes?: KeyValue[] }; scopeSpans?: { scope?: { name?: string; version?: string }; spans?: RawSpan[] }[] }[];
+  };
+  status?: string;
+  message?: string;
 }
 
 export interface FoundSpan {
@@ -47,6 +70,15 @@ const seconds = (range: ResolvedRange) => ({ start: Math.floor(range.fromMs / 10
 export async function searchTraces(query: string, range: ResolvedRange, limit: number, signal: AbortSignal): Promise<SearchAnswer> {
   const body = await getJson<Partial<SearchAnswer>>(address('/api/search', { q: query, limit, spss: 10, ...seconds(range) }), signal);
   return { traces: body.traces ?? [], metrics: body.metrics };
+}
+
+export function readTrace(traceId: string, signal: AbortSignal): Promise<RawTrace> {
+  return getJson(address(`/api/v2/traces/${traceId}`), signal);
+}
+
+/** Everything about some spans of a long trace, in the form of a trace by id. */
+export function readSpanDetails(traceId: string, spans: readonly string[], signal: AbortSignal): Promise<RawTrace> {
+  return postJson(address(`/api/v1/trace/${traceId}/details`), { spans }, signal);
 }
 
 export interface TagScope {
@@ -105,8 +137,8 @@ export interface SpanRow {
   name: string;
   startMs: number;
   durationNs: number;
+  traceDurationNs: number;
   failed: boolean;
-  attributes: KeyValue[];
 }
 
 export function spanRows(traces: readonly FoundTrace[]): SpanRow[] {
@@ -124,8 +156,9 @@ export function spanRows(traces: readonly FoundTrace[]): SpanRow[] {
           name: span.name ?? attribute('name') ?? '',
           startMs: nanosTextToMillis(span.startTimeUnixNano),
           durationNs: Number(span.durationNanos),
+          // Told in whole milliseconds; no trace is shorter than a span of it.
+          traceDurationNs: Math.max(Number(span.durationNanos), (trace.durationMs ?? 0) * 1e6),
           failed: attribute('status') === 'error',
-          attributes,
         });
       }
     }

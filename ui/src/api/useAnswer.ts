@@ -1,5 +1,6 @@
 // A question to the server as React state: what is being read, how long it takes, cancel, retry.
 import { useCallback, useEffect, useRef, useState } from 'react';
+import { beginWaiting } from './inFlight';
 import { type ApiError, asApiError } from './request';
 
 export interface Answer<T> {
@@ -35,8 +36,9 @@ export function useAnswer<T>(key: string | null, load: (signal: AbortSignal) => 
     }
     const abort = new AbortController();
     controller.current = abort;
+    const endWaiting = beginWaiting();
     setState((before) => ({ ...before, error: null, loading: true, startedAt: performance.now() }));
-    loadRef.current(abort.signal).then(
+    void loadRef.current(abort.signal).then(
       (value) => {
         if (!abort.signal.aborted) setState({ key, value, error: null, loading: false, startedAt: 0 });
       },
@@ -46,8 +48,11 @@ export function useAnswer<T>(key: string | null, load: (signal: AbortSignal) => 
         const error = abort.signal.aborted ? asApiError(new DOMException('', 'AbortError')) : asApiError(cause);
         setState((before) => ({ key, value: error.kind === 'cancelled' ? before.value : null, error, loading: false, startedAt: 0 }));
       },
-    );
-    return () => abort.abort('left');
+    ).finally(endWaiting);
+    return () => {
+      abort.abort('left');
+      endWaiting();
+    };
   }, [key, attempt]);
 
   const cancel = useCallback(() => controller.current?.abort('by hand'), []);

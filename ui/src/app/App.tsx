@@ -1,4 +1,5 @@
 import { useState } from 'react';
+import { useIsWaiting } from '../api/inFlight';
 import { useKeys } from '../keys/keyLayer';
 import { shiftRange } from '../location/timeRange';
 import { setRange, useTimeRange } from '../location/useTimeRange';
@@ -15,6 +16,7 @@ export function App() {
   const name = path[0] ?? 'services';
   const View = useView(name);
   const [keysShown, setKeysShown] = useState(false);
+  const isWaiting = useIsWaiting();
   useKeys('Everywhere', [
     { key: '?', does: 'all keys', run: () => setKeysShown(true) },
     { key: 't', does: 'light or dark', run: toggleTheme },
@@ -26,7 +28,7 @@ export function App() {
   return (
     <div className="app">
       <NavBar showKeys={() => setKeysShown(true)} />
-      <main className="view">
+      <main className="view" aria-busy={isWaiting}>
         {View && <View key={name === 'trace' ? path[1] : name} traceId={path[1] ?? ''} />}
         {View === undefined && (
           <Empty title="There is no such page">

@@ -9,7 +9,7 @@ import { useTimeRange } from '../location/useTimeRange';
 const FORGOTTEN = { q: null, box: null, pick: null, cmp: null, labels: null, zoom: null, win: null, sel: null, fn: null, tf: null };
 
 export function ServicePicker() {
-  const { params } = usePageLocation();
+  const { params, path } = usePageLocation();
   const { resolved } = useTimeRange();
   const answer = useAnswer(`services|${resolved.fromMs}|${resolved.toMs}`, async (signal) => {
     // A service may send only traces or only profiles; one failing list must not hide the other.
@@ -17,13 +17,16 @@ export function ServicePicker() {
       readTagValues('resource.service.name', resolved, signal).then((values) => values.map((known) => known.value)),
       readLabelValues('service_name', [], resolved, signal),
     ]);
-    return [...new Set(lists.flatMap((list) => (list.status === 'fulfilled' ? list.value : [])))].sort();
+    const [, profiled] = lists;
+    return { all: [...new Set(lists.flatMap((list) => (list.status === 'fulfilled' ? list.value : [])))].sort(), firstProfiled: profiled.status === 'fulfilled' ? profiled.value[0] : undefined };
   });
-  const service = params.service ?? '';
+  // A flame graph is of one service: where none is chosen, the view takes the first that has profiles.
+  const isOfOne = path[0] === 'profiles' || path[0] === 'compare';
+  const service = params.service ?? (isOfOne ? (answer.value?.firstProfiled ?? '') : '');
   return (
     <select aria-label="Service" className="service-picker" value={service} onChange={(event) => changeParams({ ...FORGOTTEN, service: event.target.value || null })}>
-      <option value="">all services</option>
-      {[...new Set([...(answer.value ?? []), ...(service ? [service] : [])])].map((name) => (
+      {!(isOfOne && service) && <option value="">all services</option>}
+      {[...new Set([...(answer.value?.all ?? []), ...(service ? [service] : [])])].map((name) => (
         <option key={name}>{name}</option>
       ))}
     </select>

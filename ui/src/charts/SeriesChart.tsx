@@ -1,8 +1,8 @@
 // Lines over time in SVG: few series, a few hundred points, brushing for a time range.
 import { useMemo, useRef, useState } from 'react';
 import { useElementSize } from '../app/useElementSize';
-import { dateAndTime, utc } from '../format/clock';
-import { clockTicks } from '../format/timeTicks';
+import { timeWithUtc } from '../format/clock';
+import { clockTicks, labelAnchor } from '../format/timeTicks';
 import { type Theme, useTheme } from '../theme/theme';
 import { serviceColour } from '../theme/evenPalette';
 
@@ -64,7 +64,7 @@ export function SeriesChart({ lines, fromMs, toMs, height = 110, format, label, 
           </g>
         ))}
         {clockTicks(fromMs, toMs, (plot.right - plot.left) / 90).map((tick) => (
-          <text key={tick.at} x={x(tick.at)} y={height - 4} textAnchor="middle" fill="var(--muted)">
+          <text key={tick.at} x={x(tick.at)} y={height - 4} textAnchor={labelAnchor(x(tick.at), width)} fill="var(--muted)">
             {tick.label}
           </text>
         ))}
@@ -76,7 +76,7 @@ export function SeriesChart({ lines, fromMs, toMs, height = 110, format, label, 
       </svg>
       {hover !== null && !drag && (
         <div className="tip" style={{ position: 'absolute', left: Math.min(x(hover) + 8, width - 180), top: 4 }}>
-          <span title={utc(hover)}>{dateAndTime(hover)}</span>
+          {timeWithUtc(hover)}
           {lines.slice(0, 8).map((line) => (
             <div key={line.label}>
               {line.label} <b>{format(valueAt(line, hover))}</b>

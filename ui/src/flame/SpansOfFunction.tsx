@@ -20,7 +20,6 @@ export function SpansOfFunction({ name, close }: { name: string; close: () => vo
         <h1 className="grow mono">{name}</h1>
         <button onClick={close}>Close</button>
       </div>
-      <p className="muted">Operations and spans that spent time in it, in the chosen time range.</p>
       <Shown answer={answer} what="spans of functions">
         {(found) => {
           const operations = found.operations ?? [];
@@ -28,6 +27,11 @@ export function SpansOfFunction({ name, close }: { name: string; close: () => vo
           if (operations.length + spans.length === 0) return <Empty title="No span ran it in this time range">Its samples carry no span id, or it ran outside of spans.</Empty>;
           return (
             <>
+              <p>
+                {formatDuration(found.value ?? 0)} in it, in {formatCount(found.span_count ?? spans.length)} spans
+                {found.unlinked_value ? <span className="warn-text">; {formatDuration(found.unlinked_value)} of it belong to no span</span> : ''}.
+                {(found.span_count ?? 0) > spans.length && <span className="muted"> The {formatCount(spans.length)} with most of it are listed.</span>}
+              </p>
               {operations.length > 0 && (
                 <table>
                   <thead>

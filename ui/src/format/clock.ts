@@ -16,6 +16,12 @@ export function utc(milliseconds: number): string {
   return `${new Date(milliseconds).toISOString().replace('T', ' ').replace('Z', '')} UTC`;
 }
 
+/** For tips, over which nothing can hover: both at once, where they differ. */
+export function timeWithUtc(milliseconds: number): string {
+  const isUtc = new Date(milliseconds).getTimezoneOffset() === 0;
+  return isUtc ? dateAndTime(milliseconds) : `${dateAndTime(milliseconds)} (${utc(milliseconds).slice(11, 19)} UTC)`;
+}
+
 /** Nanoseconds since the epoch exceed a double's exact range; milliseconds do not. */
 export function nanosTextToMillis(text: string): number {
   if (text.length <= 6) return 0;

@@ -8,6 +8,11 @@ export interface TimeTick {
   label: string;
 }
 
+/** A label stands in the middle of its tick, but must not hang over the end of the axis. */
+export function labelAnchor(x: number, right: number): 'middle' | 'end' {
+  return x > right - 24 ? 'end' : 'middle';
+}
+
 export function clockTicks(fromMs: number, toMs: number, wanted: number): TimeTick[] {
   const step = STEPS_MS.find((candidate) => (toMs - fromMs) / candidate <= wanted) ?? STEPS_MS.at(-1)!;
   // Round in the viewer's zone: midnight there is a tick, midnight in UTC need not be.

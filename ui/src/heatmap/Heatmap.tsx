@@ -1,8 +1,8 @@
 // Latency over time. Drag a box: that is click one of three. With the keyboard: arrows move the box, Shift-arrows size it.
 import { type ReactNode, useEffect, useMemo, useRef, useState } from 'react';
 import { useElementSize } from '../app/useElementSize';
-import { dateAndTime } from '../format/clock';
-import { clockTicks } from '../format/timeTicks';
+import { timeWithUtc } from '../format/clock';
+import { clockTicks, labelAnchor } from '../format/timeTicks';
 import { formatCount, formatDuration } from '../format/units';
 import { css, oklchToRgb } from '../theme/evenPalette';
 import { type Theme, useTheme } from '../theme/theme';
@@ -157,7 +157,7 @@ export function Heatmap({ grid, box, onBox, what = 'spans', label = 'Latency hea
             </g>
           ))}
           {clockTicks(grid.fromMs, grid.toMs, plotWidth / 90).map((tick) => (
-            <text key={tick.at} x={xOf(tick.at)} y={height - 5} textAnchor="middle" fill="var(--muted)">
+            <text key={tick.at} x={xOf(tick.at)} y={height - 5} textAnchor={labelAnchor(xOf(tick.at), width)} fill="var(--muted)">
               {tick.label}
             </text>
           ))}
@@ -165,7 +165,7 @@ export function Heatmap({ grid, box, onBox, what = 'spans', label = 'Latency hea
         </svg>
         {hover && hoverCount > 0 && !drag && (
           <div className="tip" style={{ position: 'absolute', left: Math.min(hover.x + 12, width - 220), top: Math.max(0, hover.y - 40) }}>
-            <b>{formatCount(hoverCount)}</b> {what}, {format(grid.edges[hoverRow]!)} to {format(grid.edges[hoverRow + 1]!)}, {dateAndTime(msAt(hover.x))}
+            <b>{formatCount(hoverCount)}</b> {what}, {format(grid.edges[hoverRow]!)} to {format(grid.edges[hoverRow + 1]!)}, {timeWithUtc(msAt(hover.x))}
           </div>
         )}
       </div>

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { countIn, extentOf, formatBox, gridOfHistogram, gridOfSlots, gridOfSpans, parseBox } from './grid';
+import { countIn, extentOf, formatBox, gridOfHistogram, gridOfSlots, gridOfSpans, parseBox, slowestEdge } from './grid';
 
 describe('heatmap', () => {
   it('counts every span once, and the same in its box', () => {
-    const spans = Array.from({ length: 100 }, (_, i) => ({ traceId: '', spanId: '', service: '', name: '', startMs: i * 10, durationNs: 1e6 * (1 + i), failed: i === 3, attributes: [] }));
+    const spans = Array.from({ length: 100 }, (_, i) => ({ traceId: '', spanId: '', service: '', name: '', startMs: i * 10, durationNs: 1e6 * (1 + i), traceDurationNs: 0, failed: i === 3 }));
     const grid = gridOfSpans(spans, 0, 1000, 20, 12);
     expect(grid.total).toBe(100);
     expect(grid.errors.reduce((sum, count) => sum + count, 0)).toBe(1);
@@ -17,11 +17,13 @@ describe('heatmap', () => {
 
   it('reads buckets of powers of two, with gaps', () => {
     const line = (seconds: number, values: number[]) => ({ labels: [{ key: '__bucket', value: { doubleValue: seconds } }], samples: values.map((value, i) => ({ timestampMs: String((i + 1) * 100), value })) });
-    const grid = gridOfHistogram([line(0.128, [1, 2]), line(1.024, [3, 0])], 0, 200, 2)!;
+    const grid = gridOfHistogram([line(0.128, [1, 2]), line(1.024, [3, 0])], [line(1.024, [1, 0])], 0, 200, 2)!;
     expect(grid.edges.length - 1).toBe(4);
     expect(grid.total).toBe(6);
     expect(grid.counts[0]).toBe(1);
     expect(grid.counts[3 * 2]).toBe(3);
+    expect([...grid.errors]).toEqual([0, 0, 0, 0, 0, 0, 1, 0]);
+    expect([2, 3, 5, 6].map((most) => slowestEdge(grid, most))).toEqual([null, 0.128e9, 0.128e9, 0.064e9]);
   });
 
   it('reads slots over buckets of equal width, and keeps every count', () => {

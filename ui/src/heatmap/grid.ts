@@ -59,26 +59,45 @@ export function rowOf(grid: HeatGrid, durationNs: number): number {
   return -1;
 }
 
-/** From `histogram_over_time(duration)`: one series per bucket, labelled by its upper edge in seconds. */
-export function gridOfHistogram(series: readonly MetricSeries[], fromMs: number, toMs: number, columns: number): HeatGrid | null {
-  const buckets = series
+function bucketsOf(series: readonly MetricSeries[]): { upperNs: number; samples: NonNullable<MetricSeries['samples']> }[] {
+  return series
     .map((line) => ({ upperNs: Number(plainValue(line.labels?.find((label) => label.key === '__bucket')?.value)) * 1e9, samples: line.samples ?? [] }))
     .filter((bucket) => bucket.upperNs > 0)
     .sort((a, b) => a.upperNs - b.upperNs);
+}
+
+/** From `histogram_over_time(duration)`: one series per bucket, labelled by its upper edge in seconds; and the same of failed spans. */
+export function gridOfHistogram(series: readonly MetricSeries[], failures: readonly MetricSeries[], fromMs: number, toMs: number, columns: number): HeatGrid | null {
+  const buckets = bucketsOf(series);
   if (buckets.length === 0) return null;
   // Buckets are powers of two; missing ones in between must not squeeze the scale.
   const steps = Math.max(1, Math.round(Math.log2(buckets.at(-1)!.upperNs / buckets[0]!.upperNs)));
   const edges = Float64Array.from({ length: steps + 2 }, (_, row) => (buckets[0]!.upperNs / 2) * 2 ** row);
   const grid = emptyGrid(columns, edges, fromMs, toMs, false);
-  for (const bucket of buckets) {
-    const row = Math.round(Math.log2(bucket.upperNs / buckets[0]!.upperNs));
-    for (const sample of bucket.samples) {
-      // Labelled by the right edge of its step.
-      const column = Math.min(columns - 1, Math.floor(((Number(sample.timestampMs) - 1 - fromMs) / (toMs - fromMs)) * columns));
-      if (column >= 0) grid.counts[row * columns + column]! += sample.value ?? 0;
+  const fill = (cells: Float64Array, counted: typeof buckets) => {
+    for (const bucket of counted) {
+      const row = Math.round(Math.log2(bucket.upperNs / buckets[0]!.upperNs));
+      if (row < 0 || row > steps) continue;
+      for (const sample of bucket.samples) {
+        // Labelled by the right edge of its step.
+        const column = Math.min(columns - 1, Math.floor(((Number(sample.timestampMs) - 1 - fromMs) / (toMs - fromMs)) * columns));
+        if (column >= 0) cells[row * columns + column]! += sample.value ?? 0;
+      }
     }
-  }
+  };
+  fill(grid.counts, buckets);
+  fill(grid.errors, bucketsOf(failures));
   return finish(grid);
+}
+
+/** The lowest edge that at most so many lie above: where "the slowest" begin. Null if the topmost row alone holds more. */
+export function slowestEdge(grid: HeatGrid, most: number): number | null {
+  let above = 0;
+  for (let row = grid.edges.length - 2; row >= 0; row--) {
+    for (let column = 0; column < grid.columns; column++) above += grid.counts[row * grid.columns + column]!;
+    if (above > most) return row === grid.edges.length - 2 ? null : grid.edges[row + 1]!;
+  }
+  return grid.edges[0]!;
 }
 
 /** From Pyroscope's heatmap: slots of counts over buckets of equal width, each slot labelled by its right edge. */

@@ -5,7 +5,7 @@ import { dateAndTime, utc } from '../format/clock';
 import { formatDuration } from '../format/units';
 import { hrefOf } from '../location/urlState';
 import { spansOf } from '../traceql/narrow';
-import { hexId, type TraceModel } from './traceModel';
+import { hexId, type SpanDetails, type TraceModel } from './traceModel';
 
 function Attributes({ pairs }: { pairs: readonly KeyValue[] }) {
   return (
@@ -20,8 +20,8 @@ function Attributes({ pairs }: { pairs: readonly KeyValue[] }) {
   );
 }
 
-export function SpanDrawer({ trace, span }: { trace: TraceModel; span: number }) {
-  const raw = trace.raw[span]!;
+export function SpanDrawer({ trace, span, details, problem }: { trace: TraceModel; span: number; details: SpanDetails | undefined; problem: string }) {
+  const raw = details?.raw ?? {};
   const likeIt = spansOf(trace.service[span]!, trace.name[span]!);
   const startMs = trace.originMs + trace.start[span]! / 1e6;
   const kind = (raw.kind ?? '').replace('SPAN_KIND_', '').toLowerCase();
@@ -76,8 +76,16 @@ export function SpanDrawer({ trace, span }: { trace: TraceModel; span: number })
           })}
         </>
       )}
-      <h3>Resource{trace.scope[span] ? ` · ${trace.scope[span]}` : ''}</h3>
-      <Attributes pairs={trace.resource[span]!} />
+      {details ? (
+        <>
+          <h3>Resource{details.scope ? ` · ${details.scope}` : ''}</h3>
+          <Attributes pairs={details.resource} />
+        </>
+      ) : (
+        <p className={problem ? 'error-text' : 'muted'} role="status">
+          {problem ? `Its attributes could not be read: ${problem}` : 'Reading its attributes …'}
+        </p>
+      )}
     </div>
   );
 }

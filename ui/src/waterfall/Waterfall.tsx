@@ -9,6 +9,7 @@ import { serviceColours } from '../theme/evenPalette';
 import { useTheme } from '../theme/theme';
 import { criticalPath } from './criticalPath';
 import { groupSiblings, visibleRows } from './rows';
+import type { DetailsOfSpans } from './spanDetails';
 import { SpanDrawer } from './SpanDrawer';
 import { filterSpans } from './spanFilter';
 import { clampTime, timeTicks, type TimeWindow } from './TimeWindow';
@@ -20,11 +21,14 @@ import { GroupRow, SpanRow } from './WaterfallRow';
 const ROW = 22;
 const DRAWER = 240;
 const SPARE = 8;
+/** Rows that stay this long are being looked at. */
+const REST_MS = 120;
 /** Minimap, filter bar, axis and legend. */
 const CHROME = 124;
 
 interface Props {
   trace: TraceModel;
+  details: DetailsOfSpans;
   facts: Readonly<Record<string, SpanProfileFacts>> | null;
   selected: number;
   onSelect: (span: number) => void;
@@ -32,7 +36,7 @@ interface Props {
   onFilter: (text: string) => void;
 }
 
-export function Waterfall({ trace, facts, selected, onSelect, filter, onFilter }: Props) {
+export function Waterfall({ trace, details, facts, selected, onSelect, filter, onFilter }: Props) {
   const theme = useTheme();
   const scroller = useRef<HTMLDivElement>(null);
   const filterField = useRef<HTMLInputElement>(null);
@@ -52,7 +56,7 @@ export function Waterfall({ trace, facts, selected, onSelect, filter, onFilter }
 
   const grouping = useMemo(() => groupSiblings(trace), [trace]);
   const path = useMemo(() => criticalPath(trace), [trace]);
-  const matched = useMemo(() => filterSpans(trace, filter), [trace, filter]);
+  const matched = useMemo(() => filterSpans(trace, filter, details.of), [trace, filter, details.of]);
   const deepest = useMemo(() => trace.depth.reduce((most, depth) => Math.max(most, depth), 0), [trace]);
   const colours = useMemo(() => serviceColours(trace.services, theme), [trace, theme]);
   const keep = useMemo(() => {
@@ -61,7 +65,6 @@ export function Waterfall({ trace, facts, selected, onSelect, filter, onFilter }
   }, [onlyCritical, onlyMatches, matched, path, trace.count]);
   const rows = useMemo(() => visibleRows(trace, grouping, { collapsed, openGroups, maxDepth, keep, grouped: true }), [trace, grouping, collapsed, openGroups, maxDepth, keep]);
   const hasFacts = facts !== null && Object.keys(facts).length > 0;
-  const hasEvents = useMemo(() => trace.raw.some((span) => (span.events?.length ?? 0) > 0), [trace]);
   const matches = useMemo(() => (matched ? matched.reduce((sum, hit) => sum + hit, 0) : 0), [matched]);
 
   const selectedRow = useMemo(() => rows.indexOf(groupSelected < 0 ? groupSelected : selected), [rows, selected, groupSelected]);
@@ -166,6 +169,14 @@ export function Waterfall({ trace, facts, selected, onSelect, filter, onFilter }
   const rowAt = (y: number) => Math.floor((y > drawerTop ? Math.max(drawerTop, y - DRAWER) : y) / ROW);
   const first = Math.max(0, rowAt(top) - SPARE);
   const last = Math.min(rows.length, rowAt(top + height) + 1 + SPARE);
+  const { want } = details;
+  // What is scrolled past need not be read: the rows on the screen are asked for when they rest.
+  useEffect(() => {
+    if (trace.details) return;
+    const timer = setTimeout(() => want([...rows.slice(first, last).filter((row) => row >= 0), ...(selected >= 0 ? [selected] : [])]), REST_MS);
+    return () => clearTimeout(timer);
+  }, [trace, rows, first, last, selected, want]);
+  let hasEvents = false;
   const shown: ReactNode[] = [];
   for (let index = first; index < last; index++) {
     const row = rows[index]!;
@@ -175,6 +186,8 @@ export function Waterfall({ trace, facts, selected, onSelect, filter, onFilter }
     const common = { trace, window, top: yOf(index), colour, onSelect: clickRow, onToggle: toggle, row, rowIndex: index, selected: index === selectedRow };
     if (group) shown.push(<GroupRow key={row} {...common} group={group} open={openGroups.has(-1 - row)} indent={trace.depth[span]!} />);
     else {
+      const events = details.of(row)?.raw.events;
+      hasEvents ||= (events?.length ?? 0) > 0;
       const folded = collapsed.has(row) || trace.depth[row]! >= maxDepth;
       shown.push(
         <SpanRow
@@ -183,6 +196,7 @@ export function Waterfall({ trace, facts, selected, onSelect, filter, onFilter }
           facts={facts?.[trace.spanId[row]!]}
           traceHasProfiles={hasFacts}
           critical={path.pieces.get(row)}
+          events={events}
           faded={matched !== null && !matched[row]}
           folded={folded}
           indent={trace.depth[row]! + (grouping.groupOf[row]! >= 0 ? 1 : 0)}
@@ -256,7 +270,7 @@ export function Waterfall({ trace, facts, selected, onSelect, filter, onFilter }
           {drawerRow >= 0 && (
             <div role="row" className="wf-drawer" style={{ top: (drawerRow + 1) * ROW, height: DRAWER }}>
               <div role="gridcell" tabIndex={0} aria-label="Details of the span">
-                <SpanDrawer trace={trace} span={drawerFor} />
+                <SpanDrawer trace={trace} span={drawerFor} details={details.of(drawerFor)} problem={details.problem} />
               </div>
             </div>
           )}
@@ -268,7 +282,7 @@ export function Waterfall({ trace, facts, selected, onSelect, filter, onFilter }
       <WaterfallLegend hasProfiles={hasFacts} hasEvents={hasEvents} />
       {isDocked && selected >= 0 && (
         <section className="wf-drawer docked" tabIndex={0} aria-label="Details of the span">
-          <SpanDrawer trace={trace} span={selected} />
+          <SpanDrawer trace={trace} span={selected} details={details.of(selected)} problem={details.problem} />
         </section>
       )}
     </div>

@@ -1,5 +1,6 @@
 import { memo } from 'react';
 import type { SpanProfileFacts } from '../api/profiles';
+import type { RawSpan } from '../api/traces';
 import { formatDuration } from '../format/units';
 import { barParts } from './barParts';
 import type { SiblingGroup } from './rows';
@@ -18,6 +19,9 @@ interface Common {
   rowIndex: number;
 }
 
+/** More marks than this on a bar can't be told apart. */
+const MOST_EVENTS = 20;
+
 const percent = (value: number, window: TimeWindow) => `${((value - window.from) / (window.to - window.from)) * 100}%`;
 const extent = (from: number, to: number, window: TimeWindow) => ({ left: percent(from, window), width: `${((to - from) / (window.to - window.from)) * 100}%` });
 
@@ -31,8 +35,8 @@ function timePlace(from: number, to: number, window: TimeWindow): React.CSSPrope
 }
 
 export const SpanRow = memo(function SpanRow({
-  trace, window, top, colour, selected, onSelect, onToggle, row: span, rowIndex, facts, traceHasProfiles, critical, faded, folded, indent,
-}: Common & { facts: SpanProfileFacts | undefined; traceHasProfiles: boolean; critical: readonly [number, number][] | undefined; faded: boolean; folded: boolean; indent: number }) {
+  trace, window, top, colour, selected, onSelect, onToggle, row: span, rowIndex, facts, traceHasProfiles, critical, events, faded, folded, indent,
+}: Common & { events: RawSpan['events']; facts: SpanProfileFacts | undefined; traceHasProfiles: boolean; critical: readonly [number, number][] | undefined; faded: boolean; folded: boolean; indent: number }) {
   const from = trace.start[span]!;
   const to = from + trace.duration[span]!;
   const hasChildren = trace.subtreeEnd[span]! > span + 1;
@@ -78,7 +82,7 @@ export const SpanRow = memo(function SpanRow({
           barParts(trace, span, facts, traceHasProfiles).map((part, index) => <span key={index} className={`wf-part ${part.kind}`} style={extent(part.from, part.to, window)} />)}
         {visible && critical?.map(([pieceFrom, pieceTo], index) => <span key={index} className="wf-critical" style={extent(pieceFrom, pieceTo, window)} />)}
         {visible &&
-          trace.raw[span]!.events?.slice(0, 20).map((event, index) => (
+          events?.slice(0, MOST_EVENTS).map((event, index) => (
             <span key={index} className="wf-event" title={event.name} style={{ left: percent(Number(BigInt(event.timeUnixNano ?? '0') - trace.originNanos), window) }} />
           ))}
         <span className="wf-time" style={timePlace(from, to, window)}>

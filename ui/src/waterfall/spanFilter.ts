@@ -1,8 +1,9 @@
 // Span search: words, key=value, error, >100ms, and a minus before any of them.
 import { plainValue } from '../api/traces';
-import type { TraceModel } from './traceModel';
+import type { DetailsOfSpans } from './spanDetails';
+import type { SpanDetails, TraceModel } from './traceModel';
 
-type Test = (trace: TraceModel, span: number) => boolean;
+type Test = (trace: TraceModel, span: number, details: SpanDetails | undefined) => boolean;
 
 const DURATION_NS: Record<string, number> = { ns: 1, us: 1e3, µs: 1e3, ms: 1e6, s: 1e9, m: 60e9 };
 
@@ -17,26 +18,35 @@ function testOf(term: string): Test {
   if (pair) {
     const [, key, raw] = pair;
     const wanted = raw!.replace(/^"(.*)"$/, '$1').toLowerCase();
-    return (trace, span) => {
+    return (trace, span, details) => {
       if (key === 'service' || key === 'service.name') return trace.service[span]!.toLowerCase().includes(wanted);
       if (key === 'name') return trace.name[span]!.toLowerCase().includes(wanted);
-      const attribute = trace.raw[span]!.attributes?.find((candidate) => candidate.key === key) ?? trace.resource[span]!.find((candidate) => candidate.key === key);
+      const attribute = details?.raw.attributes?.find((candidate) => candidate.key === key) ?? details?.resource.find((candidate) => candidate.key === key);
       return attribute !== undefined && plainValue(attribute.value).toLowerCase().includes(wanted);
     };
   }
   const word = term.replace(/^"(.*)"$/, '$1').toLowerCase();
-  return (trace, span) =>
+  return (trace, span, details) =>
     trace.name[span]!.toLowerCase().includes(word) ||
     trace.service[span]!.toLowerCase().includes(word) ||
     trace.spanId[span]!.startsWith(word) ||
-    (trace.raw[span]!.attributes ?? []).some((attribute) => plainValue(attribute.value).toLowerCase().includes(word));
+    (details?.raw.attributes ?? []).some((attribute) => plainValue(attribute.value).toLowerCase().includes(word));
 }
 
-export function filterSpans(trace: TraceModel, text: string): Uint8Array | null {
-  const terms = text.trim().match(/-?(?:[\w.:-]+="[^"]*"|"[^"]*"|\S+)/g);
+function termsOf(text: string): string[] | null {
+  return text.trim().match(/-?(?:[\w.:-]+="[^"]*"|"[^"]*"|\S+)/g);
+}
+
+/** Whether it asks for an attribute by its name: then those of all spans are needed. Words do with what is here. */
+export function asksForAttributes(text: string): boolean {
+  return (termsOf(text) ?? []).some((term) => /^-?[\w.:-]+=./.test(term) && !/^-?(service(\.name)?|name)=/.test(term));
+}
+
+export function filterSpans(trace: TraceModel, text: string, details: DetailsOfSpans['of']): Uint8Array | null {
+  const terms = termsOf(text);
   if (!terms) return null;
   const tests = terms.map((term) => (term.length > 1 && term.startsWith('-') ? { negated: true, test: testOf(term.slice(1)) } : { negated: false, test: testOf(term) }));
   const matched = new Uint8Array(trace.count);
-  for (let span = 0; span < trace.count; span++) matched[span] = tests.every(({ negated, test }) => test(trace, span) !== negated) ? 1 : 0;
+  for (let span = 0; span < trace.count; span++) matched[span] = tests.every(({ negated, test }) => test(trace, span, details(span)) !== negated) ? 1 : 0;
   return matched;
 }

@@ -1,34 +1,17 @@
 // A trace as the waterfall needs it: spans in preorder (children by start time), times in nanoseconds since the trace began.
-import { type KeyValue, plainValue } from '../api/traces';
+import { type KeyValue, plainValue, type RawSpan, type RawTrace } from '../api/traces';
 
-export interface RawSpan {
-  spanId?: string;
-  parentSpanId?: string;
-  name?: string;
-  kind?: string;
-  startTimeUnixNano?: string;
-  endTimeUnixNano?: string;
-  attributes?: KeyValue[];
-  events?: { name?: string; timeUnixNano?: string; attributes?: KeyValue[] }[];
-  links?: { traceId?: string; spanId?: string; attributes?: KeyValue[] }[];
-  status?: { code?: string | number; message?: string };
-  traceState?: string;
-  droppedAttributesCount?: number;
-}
-
-export interface RawTrace {
-  trace?: {
-    resourceSpans?: { resource?: { attributes?: KeyValue[] }; scopeSpans?: { scope?: { name?: string; version?: string }; spans?: RawSpan[] }[] }[];
-  };
-  status?: string;
-  message?: string;
+/** What a span carries besides its place in the trace. */
+export interface SpanDetails {
+  raw: RawSpan;
+  resource: readonly KeyValue[];
+  scope: string;
 }
 
 export interface TraceModel {
   count: number;
-  raw: readonly RawSpan[];
-  resource: readonly (readonly KeyValue[])[];
-  scope: readonly string[];
+  /** Null for a trace too long to be read whole: details are then read for the spans that are looked at. */
+  details: readonly SpanDetails[] | null;
   spanId: readonly string[];
   service: readonly string[];
   name: readonly string[];
@@ -82,8 +65,9 @@ export function nanosBetween(from: string, to: string): number {
   return (Number(to.slice(0, -9)) - Number(from.slice(0, -9))) * 1e9 + (Number(to.slice(-9)) - Number(from.slice(-9)));
 }
 
-export function buildTrace(answer: RawTrace): TraceModel | null {
-  const flat: { raw: RawSpan; resource: readonly KeyValue[]; service: string; scope: string }[] = [];
+/** All spans of an answer with what their resource and scope say. */
+export function spansIn(answer: RawTrace): (SpanDetails & { service: string })[] {
+  const flat: (SpanDetails & { service: string })[] = [];
   for (const batch of answer.trace?.resourceSpans ?? []) {
     const resource = batch.resource?.attributes ?? [];
     const service = plainValue(resource.find((pair) => pair.key === 'service.name')?.value) || 'unknown service';
@@ -92,6 +76,11 @@ export function buildTrace(answer: RawTrace): TraceModel | null {
       for (const raw of scoped.spans ?? []) flat.push({ raw, resource, service, scope });
     }
   }
+  return flat;
+}
+
+export function buildTrace(answer: RawTrace): TraceModel | null {
+  const flat = spansIn(answer);
   const count = flat.length;
   if (count === 0) return null;
   const anchor = flat[0]!.raw.startTimeUnixNano ?? '0';
@@ -172,9 +161,7 @@ export function buildTrace(answer: RawTrace): TraceModel | null {
   const service = pick((entry) => entry.service);
   return {
     count,
-    raw: pick((entry) => entry.raw),
-    resource: pick((entry) => entry.resource),
-    scope: pick((entry) => entry.scope),
+    details: pick((entry) => entry),
     spanId: order.map((loose) => ids[loose]!),
     service,
     name: pick((entry) => entry.raw.name ?? ''),

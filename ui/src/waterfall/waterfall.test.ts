@@ -1,10 +1,11 @@
 import { describe, expect, it } from 'vitest';
+import type { RawSpan } from '../api/traces';
 import { barParts, spanLedger } from './barParts';
 import { criticalPath } from './criticalPath';
 import { groupSiblings, visibleRows } from './rows';
-import { filterSpans } from './spanFilter';
-import { traceOfOutline } from './traceOutline';
-import { buildTrace, hexId, type RawSpan, type TraceModel } from './traceModel';
+import { asksForAttributes, filterSpans } from './spanFilter';
+import { traceOfOutline, traceOfWindow } from './traceOutline';
+import { buildTrace, hexId, type TraceModel } from './traceModel';
 
 const id = (n: number) => btoa(String.fromCharCode(0, 0, 0, 0, 0, 0, n >> 8, n & 255));
 
@@ -69,13 +70,29 @@ describe('ledger and bars', () => {
 });
 
 describe('outline of a long trace', () => {
-  it('is the same tree as the whole trace, cut where the window ends', () => {
-    const span = (span_id: string, depth: number, descendants: number, start_ns = 0) => ({ span_id, service: 'shop', name: span_id, failed: false, start_ns, duration_ns: 10, depth, descendants });
-    const outline = traceOfOutline({ start_ns: '1700000000000000000', duration_ns: 100, total_spans: 9, spans: [span('a', 0, 8), span('b', 1, 1), span('c', 2, 0), span('d', 1, 5, 20)] })!;
-    expect([...outline.parent]).toEqual([-1, 0, 1, 0]);
-    expect([...outline.subtreeEnd]).toEqual([4, 3, 3, 4]);
-    expect(outline.partial).toContain('the first 4 of 9 spans');
-    expect(traceOfOutline({ start_ns: '0', duration_ns: 0, total_spans: 0, spans: [] })).toBeNull();
+  const times = { start_ns: '1700000000000000000', duration_ns: 100 };
+  const depth = [0, 1, 2, 1, 0];
+
+  it('is the same tree as the whole trace', () => {
+    const outline = traceOfOutline({ ...times, total_spans: 5, services: ['shop', 'db'], names: ['a', 'b'], span_ids: ['1', '2', '3', '4', '5'].map((id) => id.repeat(16)).join(''), service: [0, 0, 1, 0, 0], name: [0, 1, 1, 0, 0], start: [0, 1, 2, 20, 50], duration: [90, 5, 2, 9, 9], depth, failed: [2] })!;
+    expect([...outline.parent]).toEqual([-1, 0, 1, 0, -1]);
+    expect([...outline.subtreeEnd]).toEqual([4, 3, 3, 4, 5]);
+    expect([outline.spanId[2], outline.service[2], outline.name[2], outline.failed[2]]).toEqual(['3'.repeat(16), 'db', 'b', 1]);
+    expect([outline.details, outline.partial, outline.services]).toEqual([null, null, ['shop', 'db']]);
+  });
+
+  it('is cut where its first window ends, and says so', () => {
+    const spans = depth.slice(0, 4).map((level, index) => ({ span_id: String(index), service: 'shop', name: 'a', failed: false, start_ns: index, duration_ns: 10, depth: level }));
+    const window = traceOfWindow({ ...times, total_spans: 9, spans })!;
+    expect([...window.parent]).toEqual([-1, 0, 1, 0]);
+    expect([...window.subtreeEnd]).toEqual([4, 3, 3, 4]);
+    expect(window.partial).toContain('the first 4 of 9 spans');
+    expect(traceOfWindow({ ...times, total_spans: 0, spans: [] })).toBeNull();
+  });
+
+  it('is read whole only for what it does not hold', () => {
+    expect(['db.system=postgresql', 'error -http.route=/x'].map(asksForAttributes)).toEqual([true, true]);
+    expect(['checkout >100ms', 'service=tax name=POST', 'error', ''].map(asksForAttributes)).toEqual([false, false, false, false]);
   });
 });
 
@@ -101,12 +118,12 @@ describe('rows', () => {
   });
 
   it('filters by words, duration, status and negation, and keeps ancestors', () => {
-    const shown = (text: string) => names(many, visibleRows(many, grouping, { ...all, keep: filterSpans(many, text) }));
+    const shown = (text: string) => names(many, visibleRows(many, grouping, { ...all, keep: filterSpans(many, text, (span) => many.details![span]) }));
     expect(shown('error')).toEqual(['s1', 'render', 'inner']);
     expect(shown('inner')).toEqual(['s1', 'render', 'inner']);
     expect(shown('>15ns')).toEqual(['s1', 'render']);
     expect(shown('-SELECT >5ns')).toEqual(['s1', 'render', 'inner']);
     expect(shown('name=rend')).toEqual(['s1', 'render']);
-    expect(filterSpans(many, '  ')).toBeNull();
+    expect(filterSpans(many, '  ', () => undefined)).toBeNull();
   });
 });

@@ -65,6 +65,8 @@ pub(crate) fn everything(app: Arc<App>) -> Router {
             get(policy::get).put(policy::put).patch(policy::patch).delete(policy::delete),
         )
         .route("/api/v1/trace/{id}/spans", get(trace_window::trace_window))
+        .route("/api/v1/trace/{id}/outline", get(trace_window::trace_outline))
+        .route("/api/v1/trace/{id}/details", post(trace_window::trace_details))
         .merge(explain::routes())
         .route("/api/v1/sql", post(sql::sql))
         .fallback(get(page::serve).post(unknown_method))

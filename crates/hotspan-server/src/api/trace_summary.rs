@@ -36,14 +36,7 @@ pub(crate) async fn profile_summary(
     let mut sum = SpanFacts::default();
     let mut by_span = Map::new();
     for ((_, span), facts) in &facts {
-        sum.cpu = sum.cpu.saturating_add(facts.cpu);
-        sum.wall = sum.wall.saturating_add(facts.wall);
-        sum.off_cpu = sum.off_cpu.saturating_add(facts.off_cpu);
-        sum.lock = sum.lock.saturating_add(facts.lock);
-        sum.allocated = sum.allocated.saturating_add(facts.allocated);
-        sum.samples += facts.samples;
-        sum.inherited += facts.inherited;
-        sum.inferred += facts.inferred;
+        sum.join(facts);
         by_span.insert(span.to_string(), facts_json(facts));
     }
     let mut exactness = exactness_json(&exactness);
@@ -57,7 +50,8 @@ pub(crate) async fn profile_summary(
     })))
 }
 
-fn facts_json(facts: &SpanFacts) -> Value {
+/// What profiles know of a span or of several, as JSON.
+pub(super) fn facts_json(facts: &SpanFacts) -> Value {
     json!({
         "cpu_ns": facts.cpu,
         "wall_ns": facts.wall,

@@ -1,16 +1,21 @@
-//! `/api/v1/trace/{id}/spans?offset=…&limit=…`: a window of a long trace, in the order of a waterfall.
+//! A long trace in the order of a waterfall: `/api/v1/trace/{id}/spans` gives a window of it, `/outline` all of it by
+//! columns, `/details` attributes, events and links of the spans that are looked at.
 
 use std::sync::Arc;
 
 use axum::Json;
+use axum::extract::rejection::JsonRejection;
 use axum::extract::{Path, Query, State};
-use hotspan_model::{StatusCode as SpanStatus, TraceId};
+use hashbrown::{HashMap, HashSet};
+use hotspan_model::ids::IdError;
+use hotspan_model::{SpanId, StatusCode as SpanStatus, TraceId};
 use hotspan_query::PlacedSpan;
 use http::{HeaderMap, StatusCode};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::ApiError;
+use super::tempo::otlp_json;
 use crate::app::App;
 use crate::receive::tenant_of;
 
@@ -26,6 +31,8 @@ pub(crate) struct WindowParameters {
 
 const DEFAULT_LIMIT: usize = 1000;
 const MAX_LIMIT: usize = 20_000;
+/// Spans whose details are told at once: more than any screen shows.
+const MAX_DETAILS: usize = 2000;
 
 /// Answers `/api/v1/trace/{id}/spans`.
 pub(crate) async fn trace_window(
@@ -34,20 +41,12 @@ pub(crate) async fn trace_window(
     Query(parameters): Query<WindowParameters>,
     headers: HeaderMap,
 ) -> Result<Json<Value>, ApiError> {
-    let core = app.core()?;
-    let tenant = tenant_of(&app, &headers)?;
-    let trace_id: TraceId =
-        id.parse().map_err(|error: hotspan_model::ids::IdError| ApiError::invalid(error.to_string()))?;
     let limit = parameters.limit.unwrap_or(DEFAULT_LIMIT);
     if limit > MAX_LIMIT {
         return Err(ApiError::invalid(format!("limit: {limit} is more than {MAX_LIMIT}, the largest window")));
     }
-    let placed = core.engine.waterfall(&tenant, trace_id).await?;
-    if placed.is_empty() {
-        return Err(ApiError { status: StatusCode::NOT_FOUND, message: format!("there is no trace {trace_id}") });
-    }
-    let start = placed.iter().map(|placed| placed.span.start).min().unwrap_or(0);
-    let end = placed.iter().map(|placed| placed.span.end()).max().unwrap_or(start);
+    let (trace_id, placed) = waterfall_of(&app, &id, &headers).await?;
+    let (start, end) = extent(&placed);
     let errors = placed.iter().filter(|placed| placed.span.status == SpanStatus::Error).count();
     let shown = placed.iter().filter(|placed| parameters.max_depth.is_none_or(|most| placed.depth <= most));
     let total = shown.clone().count();
@@ -62,6 +61,106 @@ pub(crate) async fn trace_window(
         "offset": parameters.offset,
         "spans": window,
     })))
+}
+
+/// Answers `/api/v1/trace/{id}/outline`: every span in a few bytes, in the order of a waterfall.
+pub(crate) async fn trace_outline(
+    State(app): State<Arc<App>>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Result<Json<Value>, ApiError> {
+    let (trace_id, placed) = waterfall_of(&app, &id, &headers).await?;
+    let (start, end) = extent(&placed);
+    let mut services = Names::default();
+    let mut names = Names::default();
+    let service_of: Vec<u32> = placed.iter().map(|placed| services.number_of(&placed.span.service)).collect();
+    let name_of: Vec<u32> = placed.iter().map(|placed| names.number_of(&placed.span.name)).collect();
+    let is_failed = |(at, placed): (usize, &PlacedSpan)| (placed.span.status == SpanStatus::Error).then_some(at);
+    Ok(Json(json!({
+        "trace_id": trace_id.to_string(),
+        "start_ns": start.to_string(),
+        "duration_ns": end - start,
+        "total_spans": placed.len(),
+        "services": services.list,
+        "names": names.list,
+        // Sixteen characters each.
+        "span_ids": placed.iter().map(|placed| placed.span.span_id.to_string()).collect::<String>(),
+        "service": service_of,
+        "name": name_of,
+        "start": placed.iter().map(|placed| placed.span.start - start).collect::<Vec<_>>(),
+        "duration": placed.iter().map(|placed| placed.span.duration.max(0)).collect::<Vec<_>>(),
+        "depth": placed.iter().map(|placed| placed.depth).collect::<Vec<_>>(),
+        "failed": placed.iter().enumerate().filter_map(is_failed).collect::<Vec<_>>(),
+    })))
+}
+
+/// Distinct texts, each with a number.
+#[derive(Debug, Default)]
+struct Names {
+    list: Vec<Arc<str>>,
+    numbers: HashMap<Arc<str>, u32>,
+}
+
+impl Names {
+    fn number_of(&mut self, name: &Arc<str>) -> u32 {
+        if let Some(number) = self.numbers.get(name) {
+            return *number;
+        }
+        let number = self.list.len() as u32;
+        self.list.push(Arc::clone(name));
+        self.numbers.insert(Arc::clone(name), number);
+        number
+    }
+}
+
+/// Which spans to tell everything about.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct DetailsBody {
+    spans: Vec<String>,
+}
+
+/// Answers `/api/v1/trace/{id}/details`, in the form of `/api/v2/traces/{id}`.
+pub(crate) async fn trace_details(
+    State(app): State<Arc<App>>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    body: Result<Json<DetailsBody>, JsonRejection>,
+) -> Result<Json<Value>, ApiError> {
+    let core = app.core()?;
+    let tenant = tenant_of(&app, &headers)?;
+    let trace_id = parse_trace_id(&id)?;
+    let Json(body) = body.map_err(|error| ApiError::invalid(error.body_text()))?;
+    if body.spans.len() > MAX_DETAILS {
+        let asked = body.spans.len();
+        return Err(ApiError::invalid(format!("spans: {asked} are more than {MAX_DETAILS}, the most at once")));
+    }
+    let parse = |text: &String| text.parse().map_err(|error| ApiError::invalid(format!("spans: {text:?}: {error}")));
+    let wanted: HashSet<SpanId> = body.spans.iter().map(parse).collect::<Result<_, ApiError>>()?;
+    let spans = core.engine.spans_of_trace(&tenant, trace_id, &wanted).await?;
+    Ok(Json(json!({ "trace": { "resourceSpans": otlp_json(&spans) } })))
+}
+
+fn parse_trace_id(text: &str) -> Result<TraceId, ApiError> {
+    text.parse().map_err(|error: IdError| ApiError::invalid(error.to_string()))
+}
+
+/// All spans of a trace in order, or that there are none.
+async fn waterfall_of(app: &App, id: &str, headers: &HeaderMap) -> Result<(TraceId, Vec<PlacedSpan>), ApiError> {
+    let core = app.core()?;
+    let tenant = tenant_of(app, headers)?;
+    let trace_id = parse_trace_id(id)?;
+    let placed = core.engine.waterfall(&tenant, trace_id).await?;
+    if placed.is_empty() {
+        return Err(ApiError { status: StatusCode::NOT_FOUND, message: format!("there is no trace {trace_id}") });
+    }
+    Ok((trace_id, placed))
+}
+
+/// First start and last end.
+fn extent(placed: &[PlacedSpan]) -> (i64, i64) {
+    let start = placed.iter().map(|placed| placed.span.start).min().unwrap_or(0);
+    (start, placed.iter().map(|placed| placed.span.end()).max().unwrap_or(start))
 }
 
 fn span_json(placed: &PlacedSpan, trace_start: i64) -> Value {

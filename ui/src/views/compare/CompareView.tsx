@@ -2,10 +2,11 @@
 import { useCallback, useMemo, useState } from 'react';
 import { cohortDiff, cohortFlame } from '../../api/cohort';
 import type { Exactness } from '../../api/evidence';
-import { readLabelValues, selectDiff, selectFlame } from '../../api/profiles';
+import { extentOfSeries, readLabelValues, selectDiff, selectFlame, selectSeries } from '../../api/profiles';
 import { CPU_TYPE, unitOfType } from '../../api/profileTypes';
 import { type Answer, useAnswer } from '../../api/useAnswer';
 import { EvidenceStrip } from '../../app/EvidenceStrip';
+import { FitToData } from '../../app/FitToData';
 import { TypeSelect } from '../../app/TypeSelect';
 import { Failure, Progress } from '../../app/Waiting';
 import type { DiffMode, SideSizes } from '../../flame/diff';
@@ -26,6 +27,7 @@ const MODES: readonly [DiffMode, string][] = [
   ['per-request', 'per request'],
 ];
 const MOST_NODES = 100_000;
+const SERIES_STEP = 15;
 
 export default function CompareView() {
   const { resolved } = useTimeRange();
@@ -51,9 +53,8 @@ export default function CompareView() {
   const queryB = isSpans ? sides.b.selector || `{ resource.service.name = ${JSON.stringify(service)} }` : profileSelector(sides.b.selector, service);
   const key = service || isSpans ? [kind, type, queryA, queryB, rangeA.fromMs, rangeA.toMs, rangeB.fromMs, rangeB.toMs].join('|') : null;
   const cohortType = isSpans && type === CPU_TYPE ? 'cpu' : type;
-  const cohortRange = useMemo(() => ({ fromMs: Math.min(rangeA.fromMs, rangeB.fromMs), toMs: Math.max(rangeA.toMs, rangeB.toMs) }), [rangeA, rangeB]);
   const diff = useAnswer(key && layout === 'merged' ? key : null, (signal) =>
-    isSpans ? cohortDiff({ query: queryB, baseline: queryA, type: cohortType, range: cohortRange }, signal) : selectDiff({ typeId: type, selector: queryA, range: rangeA }, { typeId: type, selector: queryB, range: rangeB }, MOST_NODES, signal),
+    isSpans ? cohortDiff({ query: queryB, baseline: queryA, type: cohortType, range: rangeB, baselineRange: rangeA }, signal) : selectDiff({ typeId: type, selector: queryA, range: rangeA }, { typeId: type, selector: queryB, range: rangeB }, MOST_NODES, signal),
   );
   const beside = key && layout === 'beside' ? key : null;
   const left = useAnswer(beside && `a|${beside}`, (signal) => (isSpans ? cohortFlame({ query: queryA, type: cohortType, range: rangeA }, signal) : selectFlame({ typeId: type, selector: queryA, range: rangeA }, MOST_NODES, signal)));
@@ -62,10 +63,14 @@ export default function CompareView() {
     () => ({ secondsA: (rangeA.toMs - rangeA.fromMs) / 1000, secondsB: (rangeB.toMs - rangeB.fromMs) / 1000, requestsA: requests.a, requestsB: requests.b }),
     [rangeA, rangeB, requests],
   );
+  const [isOneSided, setOneSided] = useState(false);
   const onLoaded = useCallback((loaded: LoadedFlame) => {
+    setOneSided(loaded.isDiff && (loaded.ticksA === 0) !== (loaded.ticksB === 0));
     setEvidence(loaded.exactness);
     setRequests({ a: loaded.baseline?.spans, b: loaded.exactness?.spans });
   }, []);
+  // Halves of a range that is mostly empty compare nothing with something: then the part that is filled is offered.
+  const extent = useAnswer(isOneSided && !sides.a.from && !sides.b.from ? `extent|${service}|${type}|${resolved.fromMs}|${resolved.toMs}` : null, async (signal) => extentOfSeries(await selectSeries(type, profileSelector('', service), resolved, SERIES_STEP, [], signal), SERIES_STEP));
   const mode = modeText === 'per-request' && !(requests.a && requests.b) ? 'share' : (modeText as DiffMode);
   const swap = () => changeParams({ 'a.q': sides.b.selector, 'a.from': String(rangeB.fromMs), 'a.to': String(rangeB.toMs), 'b.q': sides.a.selector, 'b.from': String(rangeA.fromMs), 'b.to': String(rangeA.toMs) });
   useKeys('Compare', [
@@ -125,6 +130,7 @@ export default function CompareView() {
         <SideEditor name="a" title="A, before" side={sides.a} shown={rangeA} isSpans={isSpans} />
         <span className="muted">→</span>
         <SideEditor name="b" title="B, after" side={sides.b} shown={rangeB} isSpans={isSpans} />
+        <FitToData extent={extent.value} range={resolved} />
       </div>
       <div className="view-body flush pane">
         {layout === 'merged' ? (

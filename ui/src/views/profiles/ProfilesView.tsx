@@ -1,7 +1,7 @@
 // Explore profiles: by service, type and labels, over time.
 import { useCallback, useMemo, useState } from 'react';
 import type { Exactness } from '../../api/evidence';
-import { readLabelNames, readLabelValues, selectFlame, selectionPprof, selectSeries } from '../../api/profiles';
+import { extentOfSeries, readLabelNames, readLabelValues, selectFlame, selectionPprof, selectSeries } from '../../api/profiles';
 import { CPU_TYPE, selectorOf, typeLabel, unitOfType } from '../../api/profileTypes';
 import { useAnswer } from '../../api/useAnswer';
 import { EvidenceStrip } from '../../app/EvidenceStrip';
@@ -53,10 +53,7 @@ export default function ProfilesView() {
       })),
     [series.value, step, chosen],
   );
-  const extent = useMemo(() => {
-    const times = lines.flatMap((line) => line.points.filter((point) => point.value > 0).map((point) => point.at));
-    return times.length > 0 ? { fromMs: Math.min(...times) - step * 1000, toMs: Math.max(...times) } : null;
-  }, [lines, step]);
+  const extent = useMemo(() => extentOfSeries(series.value ?? [], step), [series.value, step]);
   useKeys('Profiles', [{ key: 'c', does: 'compare with the time before', run: () => openView(['compare'], { service: chosen, type }) }]);
 
   if (services.error) return <Failure error={services.error} what="profiles" retry={services.retry} />;

@@ -1,11 +1,11 @@
 // How well the stored data can answer: which share of spans has samples, of samples a span, of samples a name; and whose clocks differ.
 import { cohortFlame } from '../../api/cohort';
-import { address, getBytes, getJson } from '../../api/request';
-import { searchTraces } from '../../api/traces';
+import { address, getBytes } from '../../api/request';
+import { readTrace, searchTraces } from '../../api/traces';
 import { decodeFlamebearer, type RawAnswer } from '../../flame/flamebearer';
 import type { ResolvedRange } from '../../location/timeRange';
 import { type ClockSkew, clockSkews } from '../../waterfall/clockSkew';
-import { buildTrace, type RawTrace } from '../../waterfall/traceModel';
+import { buildTrace } from '../../waterfall/traceModel';
 
 export interface Coverage {
   spans: number | null;
@@ -56,7 +56,7 @@ async function skewsOf(range: ResolvedRange, signal: AbortSignal): Promise<{ ske
   const { traces } = await searchTraces('{ kind = client }', range, TRACES, signal);
   const worst = new Map<string, ClockSkew>();
   for (const { traceID } of traces) {
-    const trace = buildTrace(await getJson<RawTrace>(address(`/api/v2/traces/${traceID}`), signal));
+    const trace = buildTrace(await readTrace(traceID, signal));
     for (const skew of trace ? clockSkews(trace) : []) {
       const key = `${skew.caller} ${skew.callee}`;
       if (Math.abs(skew.ns) > Math.abs(worst.get(key)?.ns ?? 0)) worst.set(key, skew);

@@ -2,6 +2,7 @@
 import { useCallback, useMemo, useState } from 'react';
 import { address, getJson } from '../../api/request';
 import { readTraceProfileSummary } from '../../api/profiles';
+import { readTrace } from '../../api/traces';
 import { useAnswer } from '../../api/useAnswer';
 import { CopyButton } from '../../app/CopyButton';
 import { EvidenceStrip } from '../../app/EvidenceStrip';
@@ -13,25 +14,35 @@ import { formatDuration } from '../../format/units';
 import { useKeys } from '../../keys/keyLayer';
 import { hrefOf, openView, useParam } from '../../location/urlState';
 import { clockSkews } from '../../waterfall/clockSkew';
+import { useSpanDetails } from '../../waterfall/spanDetails';
+import { asksForAttributes } from '../../waterfall/spanFilter';
+import { type TraceOutline, traceOfOutline, traceOfWindow, type TraceWindow } from '../../waterfall/traceOutline';
 import { Waterfall } from '../../waterfall/Waterfall';
-import { type TraceOutline, traceOfOutline } from '../../waterfall/traceOutline';
-import { buildTrace, type RawTrace } from '../../waterfall/traceModel';
+import { buildTrace } from '../../waterfall/traceModel';
 import { SpanCode } from './SpanCode';
 
-/** Longer traces show their first rows before they are here whole. */
+/** Longer traces come without what their spans carry; their first rows are shown before all are here. */
 const LONG_TRACE = 5000;
 const FIRST_ROWS = 2000;
 
+const readWhole = async (traceId: string, signal: AbortSignal) => buildTrace(await readTrace(traceId, signal)) ?? 'absent';
+const readOutline = async (traceId: string, signal: AbortSignal) => traceOfOutline(await getJson<TraceOutline>(address(`/api/v1/trace/${traceId}/outline`), signal)) ?? 'absent';
+
 export default function TraceView({ traceId }: { traceId: string }) {
-  const answer = useAnswer(traceId, async (signal) => buildTrace(await getJson<RawTrace>(address(`/api/v2/traces/${traceId}`), signal)) ?? 'absent');
-  // A long trace takes seconds to come whole: its first rows are asked for beside it, and shown until then.
-  const outline = useAnswer(`outline|${traceId}`, (signal) => getJson<TraceOutline>(address(`/api/v1/trace/${traceId}/spans`, { limit: FIRST_ROWS }), signal).catch(() => null));
+  const [filter, setFilter] = useParam('spans');
+  const opening = useAnswer(`opening|${traceId}`, (signal) => getJson<TraceWindow>(address(`/api/v1/trace/${traceId}/spans`, { limit: FIRST_ROWS }), signal));
+  const isLong = (opening.value?.total_spans ?? 0) > LONG_TRACE;
+  // A filter by attributes needs those of all spans. What was read whole once stays.
+  const [readsAll, setReadsAll] = useState(false);
+  if (isLong && !readsAll && asksForAttributes(filter)) setReadsAll(true);
+  const isOutline = isLong && !readsAll;
+  const answer = useAnswer(opening.value ? `${traceId}|${isOutline ? 'outline' : 'whole'}` : null, (signal) => (isOutline ? readOutline : readWhole)(traceId, signal));
   const summary = useAnswer(traceId, (signal) => readTraceProfileSummary(traceId, signal));
   const [spanId, setSpanId] = useParam('span');
-  const [filter, setFilter] = useParam('spans');
   const [evidence, setEvidence] = useState<Exactness | null>(null);
-  const firstRows = useMemo(() => (outline.value && outline.value.total_spans > LONG_TRACE ? traceOfOutline(outline.value) : null), [outline.value]);
-  const trace = answer.value === 'absent' ? null : (answer.value ?? (answer.loading ? firstRows : null));
+  const firstRows = useMemo(() => (opening.value && isLong ? traceOfWindow(opening.value) : null), [opening.value, isLong]);
+  const trace = answer.value === 'absent' ? null : (answer.value ?? firstRows);
+  const details = useSpanDetails(traceId, trace);
   const facts = summary.value;
   const skews = useMemo(() => (trace ? clockSkews(trace) : []), [trace]);
   const longestOwn = useMemo(() => {
@@ -50,17 +61,19 @@ export default function TraceView({ traceId }: { traceId: string }) {
   const onFilter = useCallback((text: string) => setFilter(text || null, 'replace'), [setFilter]);
   useKeys('Trace', [{ key: 'e', does: 'explain this trace', run: () => openView(['explain'], { target: traceId }) }]);
 
-  if (answer.error && answer.error.status !== 404) return <Failure error={answer.error} what={`trace ${traceId}`} retry={answer.retry} />;
-  if (answer.value === 'absent' || answer.error) {
+  const failed = opening.error ?? answer.error;
+  const retry = opening.error ? opening.retry : answer.retry;
+  if (failed && failed.status !== 404) return <Failure error={failed} what={`trace ${traceId}`} retry={retry} />;
+  if (answer.value === 'absent' || failed) {
     return (
       <Empty title="This trace is not stored here">
         <p className="mono">{traceId}</p>
         <p>It may have been dropped by sampling, be past its retention, or still be on its way: late spans appear within a second of their arrival.</p>
-        <button onClick={answer.retry}>Look again</button>
+        <button onClick={retry}>Look again</button>
       </Empty>
     );
   }
-  if (!trace) return <Progress what={`trace ${traceId.slice(0, 8)}`} answer={answer} />;
+  if (!trace) return <Progress what={`trace ${traceId.slice(0, 8)}`} answer={opening.loading ? opening : answer} />;
   const errors = trace.failed.reduce((sum, flag) => sum + flag, 0);
   return (
     <>
@@ -83,14 +96,14 @@ export default function TraceView({ traceId }: { traceId: string }) {
           </span>
         ))}
         {trace.partial && <span className="warn-text">{trace.partial}</span>}
-        {answer.loading && <Progress what="the whole trace" answer={answer} />}
+        {answer.loading && <Progress what={isOutline ? 'the whole trace' : 'the attributes of all its spans'} answer={answer} />}
         <span className="grow" />
         <CopyButton text={traceId} label="Copy id" />
         <a href={hrefOf(['explain'], { target: traceId })}>Explain</a>
       </div>
       <div className="view-body flush">
         <SplitPanes
-          left={<Waterfall trace={trace} facts={facts} selected={selected} onSelect={onSelect} filter={filter} onFilter={onFilter} />}
+          left={<Waterfall trace={trace} details={details} facts={facts} selected={selected} onSelect={onSelect} filter={filter} onFilter={onFilter} />}
           right={selected >= 0 && <SpanCode trace={trace} traceId={traceId} span={selected} facts={facts} onEvidence={setEvidence} />}
         />
       </div>

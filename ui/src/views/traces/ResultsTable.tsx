@@ -1,35 +1,38 @@
+// The spans that a question found, slowest first, with what their whole traces cost.
 import { useEffect, useMemo, useRef, useState } from 'react';
-import { plainValue, type SpanRow } from '../../api/traces';
+import type { TraceCost } from '../../api/cohort';
+import type { SpanRow } from '../../api/traces';
 import { dateAndTime, utc } from '../../format/clock';
-import { formatDuration, formatShare } from '../../format/units';
+import { formatCount, formatDuration, formatShare } from '../../format/units';
 import { useKeys } from '../../keys/keyLayer';
 import { hrefOf, openView } from '../../location/urlState';
 
-type Column = 'startMs' | 'durationNs' | 'cpu';
+type Column = 'startMs' | 'durationNs' | 'cpu' | 'samples';
 
 interface Props {
   rows: readonly SpanRow[];
+  costs: Readonly<Record<string, TraceCost>>;
   selected: string;
   onSelect: (row: SpanRow) => void;
 }
 
-const cpuOf = (row: SpanRow): number | null => {
-  const text = plainValue(row.attributes.find((pair) => pair.key === 'profile.cpu' || pair.key === 'cpu')?.value);
-  const value = /^\d+(\.\d+)?$/.test(text) ? Number(text) : NaN;
-  return Number.isFinite(value) ? value : null;
-};
-const samplesOf = (row: SpanRow): string => plainValue(row.attributes.find((pair) => pair.key === 'profile.samples' || pair.key === 'samples')?.value);
+/** More rows than this nobody scrolls through; sorting and the box choose which. */
+const MOST_ROWS = 500;
 
 export const keyOf = (row: SpanRow): string => `${row.traceId}.${row.spanId}`;
 
-export function ResultsTable({ rows, selected, onSelect }: Props) {
+export function ResultsTable({ rows, costs, selected, onSelect }: Props) {
   const [column, setColumn] = useState<Column>('durationNs');
   const [descending, setDescending] = useState(true);
   const body = useRef<HTMLTableSectionElement>(null);
   const sorted = useMemo(() => {
-    const value = (row: SpanRow) => (column === 'cpu' ? (cpuOf(row) ?? -1) / row.durationNs : row[column]);
+    const value = (row: SpanRow) => {
+      const cost = costs[row.traceId];
+      if (column === 'cpu') return cost ? cost.cpu_ns / row.traceDurationNs : -1;
+      return column === 'samples' ? (cost?.samples ?? -1) : row[column];
+    };
     return [...rows].sort((a, b) => (descending ? value(b) - value(a) : value(a) - value(b)));
-  }, [rows, column, descending]);
+  }, [rows, costs, column, descending]);
   const at = sorted.findIndex((row) => keyOf(row) === selected);
   const step = (by: number) => sorted.length > 0 && onSelect(sorted[Math.min(sorted.length - 1, Math.max(0, at + by))]!);
   useEffect(() => {
@@ -40,9 +43,11 @@ export function ResultsTable({ rows, selected, onSelect }: Props) {
     { key: 'k', does: 'previous row', run: () => step(-1) },
     { key: 'Enter', does: 'open the trace', run: () => sorted[at] && openView(['trace', sorted[at].traceId], { span: sorted[at].spanId }) },
   ]);
-  const hasCpu = useMemo(() => rows.some((row) => cpuOf(row) !== null), [rows]);
-  const head = (name: Column, label: string) => (
-    <th className="number" aria-sort={column === name ? (descending ? 'descending' : 'ascending') : 'none'}>
+  // One service for all is said by the question already.
+  const hasServices = useMemo(() => new Set(rows.map((row) => row.service)).size > 1, [rows]);
+  const hasCosts = Object.keys(costs).length > 0;
+  const head = (name: Column, label: string, title?: string) => (
+    <th className="number" title={title} aria-sort={column === name ? (descending ? 'descending' : 'ascending') : 'none'}>
       <button
         onClick={() => {
           setDescending(column === name ? !descending : true);
@@ -58,40 +63,42 @@ export function ResultsTable({ rows, selected, onSelect }: Props) {
       <thead>
         <tr>
           {head('startMs', 'Time')}
-          <th>Service</th>
+          {hasServices && <th>Service</th>}
           <th>Span</th>
           {head('durationNs', 'Duration')}
-          {hasCpu && head('cpu', 'On CPU')}
+          {hasCosts && head('cpu', 'On CPU', 'CPU time of the whole trace, of its duration')}
+          {hasCosts && head('samples', 'Samples', 'Of the whole trace')}
           <th>Status</th>
           <th>Trace</th>
         </tr>
       </thead>
       <tbody ref={body}>
-        {sorted.slice(0, 500).map((row) => {
-          const cpu = cpuOf(row);
-          const samples = samplesOf(row);
+        {sorted.slice(0, MOST_ROWS).map((row) => {
+          const cost = costs[row.traceId];
+          const share = cost ? cost.cpu_ns / row.traceDurationNs : 0;
           return (
             <tr key={keyOf(row)} aria-selected={keyOf(row) === selected} onClick={() => onSelect(row)} onDoubleClick={() => openView(['trace', row.traceId], { span: row.spanId })}>
               <td className="number" title={utc(row.startMs)}>
                 {dateAndTime(row.startMs)}
               </td>
-              <td>{row.service}</td>
+              {hasServices && <td>{row.service}</td>}
               <td className="ellipsis" style={{ maxWidth: 220 }}>
                 {row.name}
               </td>
               <td className="number">{formatDuration(row.durationNs)}</td>
-              {hasCpu && (
-                <td className="number" title={cpu === null ? 'no samples' : `${formatDuration(cpu)} on CPU${samples ? `, ${samples} samples` : ''}`}>
-                  {cpu !== null && (
+              {hasCosts && (
+                <td className="number" title={cost ? `${formatDuration(cost.cpu_ns)} on CPU and ${formatDuration(cost.wait_ns)} waiting in a trace of ${formatDuration(row.traceDurationNs)}` : 'no samples'}>
+                  {cost && (
                     <>
                       <span className="cpu-share" aria-hidden="true">
-                        <i style={{ width: `${Math.min(100, (cpu / row.durationNs) * 100)}%` }} />
+                        <i style={{ width: `${Math.min(100, share * 100)}%` }} />
                       </span>
-                      {formatShare(cpu / row.durationNs)}
+                      <span className="share">{formatShare(share)}</span>
                     </>
                   )}
                 </td>
               )}
+              {hasCosts && <td className="number">{cost && formatCount(cost.samples)}</td>}
               <td>{row.failed ? <span className="error-text">✕ error</span> : ''}</td>
               <td className="mono">
                 <a href={hrefOf(['trace', row.traceId], { span: row.spanId })} onClick={(event) => event.stopPropagation()}>
@@ -102,6 +109,15 @@ export function ResultsTable({ rows, selected, onSelect }: Props) {
           );
         })}
       </tbody>
+      {sorted.length > MOST_ROWS && (
+        <tfoot>
+          <tr>
+            <td colSpan={8} className="muted">
+              {formatCount(sorted.length - MOST_ROWS)} more are listed by another order or a smaller box.
+            </td>
+          </tr>
+        </tfoot>
+      )}
     </table>
   );
 }

@@ -11,7 +11,7 @@ import { Empty, Failure, Progress, Shown } from '../../app/Waiting';
 import { SeriesChart } from '../../charts/SeriesChart';
 import { dateAndTime } from '../../format/clock';
 import { formatCount, formatDuration } from '../../format/units';
-import { countIn, extentOf, formatBox, gridOfHistogram, gridOfSpans, type HeatBox, parseBox } from '../../heatmap/grid';
+import { countIn, extentOf, formatBox, type HeatBox, type HeatGrid, parseBox } from '../../heatmap/grid';
 import { Heatmap } from '../../heatmap/Heatmap';
 import { useKeys } from '../../keys/keyLayer';
 import { changeParams, openView, useParam } from '../../location/urlState';
@@ -21,11 +21,17 @@ import { QueryEditor } from '../../traceql/QueryEditor';
 import { isMetricsQuery } from '../../traceql/tokens';
 import { CohortCode } from './CohortCode';
 import { keyOf, ResultsTable } from './ResultsTable';
-import { searchSpans } from './searchSpans';
+import { type FoundSpans, inBox, LIMIT, stepSeconds, useFoundSpans } from './useFoundSpans';
 
-const COLUMNS = 60;
-const LIMIT = 1000;
 const EXAMPLES = ['{ duration > 500ms }', '{ status = error }', '{ resource.service.name = "shop" && kind = server }', '{ profile.cpu > 200ms }', '{ } | quantile_over_time(duration, .99) by (resource.service.name)'];
+
+/** What the list holds of what was found. */
+function describeList(count: number, listed: FoundSpans['listed'], grid: HeatGrid | null): string {
+  const spans = `${formatCount(count)} spans listed`;
+  if (listed === 'all' || (listed === 'in the box' && count < LIMIT)) return spans;
+  const others = grid?.sampled ? '; more match, which the heatmap does not count' : ` of ${formatCount(grid?.total ?? 0)}`;
+  return `${spans}: the ${listed === 'in the box' ? 'newest in the box' : listed}${others}`;
+}
 
 export default function TracesView() {
   const { resolved } = useTimeRange();
@@ -38,21 +44,10 @@ export default function TracesView() {
   const [evidence, setEvidence] = useState<Exactness | null>(null);
   const when = `${resolved.fromMs}|${resolved.toMs}`;
   const isMetrics = isMetricsQuery(query);
-  const stepSeconds = Math.max(1, Math.round((resolved.toMs - resolved.fromMs) / 1000 / COLUMNS));
-  const found = useAnswer(isMetrics ? null : `${query}|${when}`, (signal) => searchSpans(query, resolved, LIMIT, signal));
-  const histogram = useAnswer(isMetrics ? null : `histogram|${query}|${when}`, (signal) => queryMetricRange(`${query} | histogram_over_time(duration)`, resolved, stepSeconds, signal));
-  const metrics = useAnswer(isMetrics ? `metrics|${query}|${when}` : null, (signal) => queryMetricRange(query, resolved, stepSeconds, signal));
   const box = useMemo(() => parseBox(boxText), [boxText]);
-  const rows = found.value?.rows;
-  const grid = useMemo(() => {
-    const counted = histogram.value ? gridOfHistogram(histogram.value, resolved.fromMs, resolved.toMs, COLUMNS) : null;
-    // Powers of two are coarse; where the list is complete, counting it ourselves shows more.
-    if (rows && (!counted || rows.length < LIMIT)) return gridOfSpans(rows, resolved.fromMs, resolved.toMs, COLUMNS, 24);
-    return counted;
-  }, [histogram.value, rows, resolved]);
-  const shownRows = useMemo(() => (rows && box ? rows.filter((row) => row.startMs >= box.fromMs && row.startMs <= box.toMs && row.durationNs >= box.lowNs && row.durationNs <= box.highNs) : rows), [rows, box]);
-
-  const boxQuery = box ? narrow(query, `duration >= ${durationLiteral(box.lowNs)} && duration <= ${durationLiteral(box.highNs)}`) : query;
+  const metrics = useAnswer(isMetrics ? `metrics|${query}|${when}` : null, (signal) => queryMetricRange(query, resolved, stepSeconds(resolved), signal));
+  const { rows, listed, grid, costs, answer: found } = useFoundSpans(isMetrics ? null : query, resolved, box);
+  const boxQuery = box ? inBox(query, box) : query;
   const restQuery = box ? narrow(query, `duration < ${durationLiteral(box.lowNs)}`) : null;
   const boxRange = useMemo(() => (box ? { fromMs: box.fromMs, toMs: box.toMs } : resolved), [box, resolved]);
   const picked = rows?.find((row) => keyOf(row) === selectedKey);
@@ -66,7 +61,7 @@ export default function TracesView() {
     { key: 'h', does: 'to the heatmap', run: () => document.querySelector<HTMLElement>('[role="application"]')?.focus() },
   ]);
   // A grid counted from the list rounds to cells; the list itself does not.
-  const inBox = grid && box ? (grid.sampled ? (shownRows?.length ?? 0) : countIn(grid, box)) : 0;
+  const boxed = grid && box ? (grid.sampled || (listed === 'in the box' && (rows?.length ?? 0) < LIMIT) ? (rows?.length ?? 0) : countIn(grid, box)) : 0;
   const cohortQuery = picked ? `{ trace:id = "${picked.traceId}" && span:id = "${picked.spanId}" }` : boxQuery;
   const subject = picked ? `${picked.name} ${formatDuration(picked.durationNs)}` : box ? 'the selected spans' : 'all found spans';
   const error = found.error ?? metrics.error;
@@ -108,7 +103,7 @@ export default function TracesView() {
                 {box && (
                   <div className="choice">
                     <span>
-                      <b>{formatCount(inBox)}</b> requests of {formatDuration(box.lowNs)} to {formatDuration(box.highNs)}, {dateAndTime(box.fromMs)} – {dateAndTime(box.toMs)}:
+                      <b>{formatCount(boxed)}</b> requests of {formatDuration(box.lowNs)} to {formatDuration(box.highNs)}, {dateAndTime(box.fromMs)} – {dateAndTime(box.toMs)}:
                     </span>
                     <button className="primary" onClick={explain} title="e">
                       Explain
@@ -120,16 +115,14 @@ export default function TracesView() {
                     <button onClick={() => setBox(null)}>Clear</button>
                   </div>
                 )}
-                {shownRows && shownRows.length > 0 && (
+                {rows && rows.length > 0 && (
                   <div className="results" tabIndex={0} role="region" aria-label="Found spans">
-                    <ResultsTable rows={shownRows} selected={selectedKey} onSelect={(row) => setSelectedKey(keyOf(row), 'replace')} />
+                    <ResultsTable rows={rows} costs={costs} selected={selectedKey} onSelect={(row) => setSelectedKey(keyOf(row), 'replace')} />
                   </div>
                 )}
-                {rows && shownRows?.length === 0 && !found.loading && (
-                  <Empty title={box ? 'No listed span lies in the box' : 'No span answers this question'}>
-                    {box ? (
-                      <p>The list holds the newest {LIMIT}; “Only these” asks the server for exactly this box.</p>
-                    ) : (
+                {rows?.length === 0 && !found.loading && (
+                  <Empty title={box ? 'No span lies in the box' : 'No span answers this question'}>
+                    {!box && (
                       <div>
                         <p>Try a wider time range, or one of these:</p>
                         <div className="examples">
@@ -145,13 +138,13 @@ export default function TracesView() {
                 )}
               </>
             }
-            right={rows && rows.length > 0 && <CohortCode query={cohortQuery} baseline={compare && restQuery && !picked ? restQuery : null} range={boxRange} subject={subject} onEvidence={setEvidence} />}
+            right={grid && grid.total > 0 && <CohortCode query={cohortQuery} baseline={compare && restQuery && !picked ? restQuery : null} range={boxRange} subject={subject} onEvidence={setEvidence} />}
           />
         )}
       </div>
       <EvidenceStrip
         evidence={evidence}
-        extra={rows ? `${formatCount(rows.length)} spans listed${rows.length >= LIMIT ? ' (the newest; more match)' : ''}${grid?.sampled && rows.length >= LIMIT ? ' · heatmap counts the listed ones' : ''}` : undefined}
+        extra={rows ? describeList(rows.length, listed, grid) : undefined}
       />
     </>
   );

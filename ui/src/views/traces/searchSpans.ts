@@ -1,28 +1,18 @@
-// The search behind the traces view. Asks for the fields the table shows; a server that refuses them is asked without.
+// The search behind the traces view. Asks for the fields the table shows; a question that has its own, or takes none, is asked as it is.
 import { ApiError } from '../../api/request';
-import { type SearchAnswer, searchTraces, type SpanRow, spanRows } from '../../api/traces';
+import { searchTraces, type SpanRow, spanRows } from '../../api/traces';
 import type { ResolvedRange } from '../../location/timeRange';
 
-export interface FoundSpans {
-  rows: SpanRow[];
-  answer: SearchAnswer;
-  limit: number;
-}
+const FIELDS = 'resource.service.name, status';
 
-const FIELDS = ['resource.service.name, status, profile.cpu, profile.samples', 'resource.service.name, status'];
-
-export async function searchSpans(query: string, range: ResolvedRange, limit: number, signal: AbortSignal): Promise<FoundSpans> {
-  const asked = query || '{ }';
-  const withFields = /\bselect\s*\(|\bwith\s*\(/.test(asked) ? [] : FIELDS.map((fields) => `${asked} | select(${fields})`);
-  for (const attempt of withFields) {
+export async function searchSpans(query: string, range: ResolvedRange, limit: number, signal: AbortSignal): Promise<SpanRow[]> {
+  if (!/\bselect\s*\(|\bwith\s*\(/.test(query)) {
     try {
-      const answer = await searchTraces(attempt, range, limit, signal);
-      return { rows: spanRows(answer.traces), answer, limit };
+      return spanRows((await searchTraces(`${query} | select(${FIELDS})`, range, limit, signal)).traces);
     } catch (cause) {
       // Only a refusal may be about the added fields; the plain question then tells the person's own mistake.
       if (!(cause instanceof ApiError) || cause.kind !== 'refused') throw cause;
     }
   }
-  const answer = await searchTraces(asked, range, limit, signal);
-  return { rows: spanRows(answer.traces), answer, limit };
+  return spanRows((await searchTraces(query, range, limit, signal)).traces);
 }

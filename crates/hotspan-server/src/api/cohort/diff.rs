@@ -9,17 +9,16 @@ use hotspan_query::FlameQuery;
 use serde_json::{Value, json};
 
 use super::request::CohortQuestion;
-use super::selected::{Selected, is_time};
+use super::selected::{Selected, Side, is_time};
 use crate::api::{QuestionError, flame_json};
 use crate::app::Core;
 
 /// The comparison, the baseline on the left. Values are of one request; where they are counts, of a thousand, since
 /// a request may have less than one.
 pub(super) async fn diff(core: &Core, tenant: &TenantId, question: &CohortQuestion) -> Result<Response, QuestionError> {
-    let Some(baseline) = &question.baseline else { return Err(QuestionError::invalid("baseline is missing")) };
     let snapshot = core.engine.snapshot();
-    let left = Selected::find(core, tenant, &snapshot, question, baseline).await?;
-    let right = Selected::find(core, tenant, &snapshot, question, &question.program).await?;
+    let left = Selected::find(core, tenant, &snapshot, question, Side::Baseline).await?;
+    let right = Selected::find(core, tenant, &snapshot, question, Side::Asked).await?;
     let unpruned = |selected: &Selected| FlameQuery { max_nodes: 0, ..selected.query.clone() };
     let left_answer = core.engine.flame(tenant, &unpruned(&left)).await?;
     let right_answer = core.engine.flame(tenant, &unpruned(&right)).await?;

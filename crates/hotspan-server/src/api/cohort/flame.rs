@@ -6,7 +6,7 @@ use hotspan_model::TenantId;
 use http::{HeaderMap, Uri};
 
 use super::request::CohortQuestion;
-use super::selected::Selected;
+use super::selected::{Selected, Side};
 use crate::api::profile::{AskedFlame, TextParameters, flame_response};
 use crate::api::{QuestionError, flame_json};
 use crate::app::Core;
@@ -19,7 +19,7 @@ pub(super) async fn flame(
     headers: &HeaderMap,
 ) -> Result<Response, QuestionError> {
     let snapshot = core.engine.snapshot();
-    let selected = Selected::find(core, tenant, &snapshot, question, &question.program).await?;
+    let selected = Selected::find(core, tenant, &snapshot, question, Side::Asked).await?;
     match question.format.as_deref() {
         None | Some("json" | "flamebearer") => {
             let answer = core.engine.flame(tenant, &selected.query).await?;

@@ -6,6 +6,7 @@ mod ledger;
 mod request;
 mod selected;
 mod top;
+mod traces;
 
 use std::sync::Arc;
 
@@ -31,6 +32,7 @@ pub(crate) fn routes() -> Router<Arc<App>> {
         .route("/api/v1/cohort/top", post(top))
         .route("/api/v1/cohort/diff", post(diff))
         .route("/api/v1/cohort/ledger", post(ledger))
+        .route("/api/v1/cohort/traces", post(traces))
 }
 
 type Asked = Result<Json<CohortBody>, JsonRejection>;
@@ -60,6 +62,10 @@ async fn ledger(State(app): State<Arc<App>>, headers: HeaderMap, body: Asked) ->
     answer(&app, &headers, body, Some(Wanted::Ledger)).await
 }
 
+async fn traces(State(app): State<Arc<App>>, headers: HeaderMap, body: Asked) -> Result<Response<Body>, QuestionError> {
+    answer(&app, &headers, body, Some(Wanted::Traces)).await
+}
+
 async fn answer(
     app: &App,
     headers: &HeaderMap,
@@ -76,6 +82,7 @@ async fn answer(
         Wanted::Top => top::top(core, &tenant, &question).await,
         Wanted::Diff => diff::diff(core, &tenant, &question).await,
         Wanted::Ledger => ledger::ledger(core, &tenant, &question).await,
+        Wanted::Traces => traces::traces(core, &tenant, &question).await,
     }
 }
 

@@ -24,6 +24,8 @@ pub(crate) struct CohortBody {
     to: Option<Value>,
     scope: Option<String>,
     baseline: Option<String>,
+    baseline_from: Option<Value>,
+    baseline_to: Option<Value>,
     format: Option<String>,
     #[serde(alias = "maxNodes")]
     max_nodes: Option<usize>,
@@ -42,6 +44,8 @@ pub(crate) enum Wanted {
     Diff,
     /// Where its time goes.
     Ledger,
+    /// What its whole traces cost.
+    Traces,
 }
 
 impl Wanted {
@@ -51,6 +55,7 @@ impl Wanted {
             Self::Top => "top",
             Self::Diff => "diff",
             Self::Ledger => "ledger",
+            Self::Traces => "traces",
         }
     }
 }
@@ -68,6 +73,8 @@ pub(crate) struct CohortQuestion {
     pub(crate) profile_type: ProfileType,
     /// Spans start in this time.
     pub(crate) range: (i64, i64),
+    /// Those that they are compared with start in this time.
+    pub(crate) baseline_range: (i64, i64),
     pub(crate) scope: CohortScope,
     pub(crate) links: LinkPolicy,
     pub(crate) format: Option<String>,
@@ -131,12 +138,20 @@ impl CohortQuestion {
         if from >= until {
             return Err(QuestionError::invalid("from must be before to"));
         }
+        let baseline_range = (
+            time("baseline_from", body.baseline_from.as_ref(), now)?.unwrap_or(from),
+            time("baseline_to", body.baseline_to.as_ref(), now)?.unwrap_or(until),
+        );
+        if baseline_range.0 >= baseline_range.1 {
+            return Err(QuestionError::invalid("baseline_from must be before baseline_to"));
+        }
         Ok(Self {
             wanted,
             text: body.query,
             baseline,
             profile_type,
             range: (from, until),
+            baseline_range,
             scope: body.scope.as_deref().unwrap_or("span").parse()?,
             links: body.links.as_deref().map_or(Ok(LinkPolicy::default()), str::parse)?,
             format: body.format,

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use hotspan_lake::Snapshot;
 use hotspan_model::{Exactness, FlameTree, ProfileType, TenantId};
 use hotspan_query::{Cohort, FlameQuery, MAX_COHORT_SPANS};
-use hotspan_traceql::Program;
 use serde_json::{Value, json};
 
 use super::request::CohortQuestion;
@@ -14,7 +13,16 @@ use crate::api::profile::exactness_json;
 use crate::app::Core;
 
 /// A profile without times of its own may begin long before the spans that it holds samples of, and end after them.
-const REACH: i64 = 3600 * 1_000_000_000;
+pub(super) const REACH: i64 = 3600 * 1_000_000_000;
+
+/// Which of the two searches of a question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Side {
+    /// The spans in question.
+    Asked,
+    /// Those that they are compared with.
+    Baseline,
+}
 
 /// Spans, and the question about their samples.
 #[derive(Debug)]
@@ -30,9 +38,13 @@ impl Selected {
         tenant: &TenantId,
         snapshot: &Arc<Snapshot>,
         question: &CohortQuestion,
-        program: &Program,
+        side: Side,
     ) -> Result<Self, QuestionError> {
-        let cohort = core.engine.cohort(tenant, snapshot, program, question.range, MAX_COHORT_SPANS).await?;
+        let (program, range) = match (side, &question.baseline) {
+            (Side::Baseline, Some(baseline)) => (baseline, question.baseline_range),
+            _ => (&question.program, question.range),
+        };
+        let cohort = core.engine.cohort(tenant, snapshot, program, range, MAX_COHORT_SPANS).await?;
         let (scope, links) = (question.scope, question.links);
         let owners = core.engine.cohort_owners_with(tenant, snapshot, &cohort, scope, links).await?;
         let (from, until) = cohort.range();

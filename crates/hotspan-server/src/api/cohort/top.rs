@@ -9,14 +9,14 @@ use hotspan_query::FlameQuery;
 use serde_json::json;
 
 use super::request::CohortQuestion;
-use super::selected::Selected;
+use super::selected::{Selected, Side};
 use crate::api::QuestionError;
 use crate::app::Core;
 
 /// Functions with their own and their total values, of all requests and of one.
 pub(super) async fn top(core: &Core, tenant: &TenantId, question: &CohortQuestion) -> Result<Response, QuestionError> {
     let snapshot = core.engine.snapshot();
-    let selected = Selected::find(core, tenant, &snapshot, question, &question.program).await?;
+    let selected = Selected::find(core, tenant, &snapshot, question, Side::Asked).await?;
     // Every function counts, however small.
     let query = FlameQuery { max_nodes: 0, ..selected.query.clone() };
     let answer = core.engine.flame(tenant, &query).await?;

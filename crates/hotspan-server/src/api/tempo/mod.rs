@@ -17,6 +17,9 @@ use std::sync::Arc;
 use axum::Router;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
+use hashbrown::HashSet;
+use hotspan_query::StoredSpan;
+use serde::Serialize;
 use serde_json::json;
 
 use crate::app::App;
@@ -37,6 +40,11 @@ pub(crate) fn routes() -> Router<Arc<App>> {
         .route("/api/metrics/query", get(metrics::query_instant))
         .route("/api/status/buildinfo", get(build_info))
         .merge(streaming_routes())
+}
+
+/// Spans in OTLP's JSON, as a trace by id has them.
+pub(crate) fn otlp_json(spans: &[StoredSpan]) -> impl Serialize + use<> {
+    stored_trace::resource_spans(spans, &HashSet::new())
 }
 
 fn streaming_routes() -> Router<Arc<App>> {
