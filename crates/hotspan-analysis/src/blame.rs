@@ -68,13 +68,13 @@ pub struct Walk<'a> {
 impl Walk<'_> {
     /// All places that explain a part of the difference; they do not overlap.
     pub fn blame(&self) -> Vec<Blame> {
-        let children = self.ledger.tree.children();
+        let children = &self.ledger.children;
         let mut blamed = Vec::new();
         let mut pending: Vec<NodeId> = vec![crate::tree::Tree::ROOT];
         while let Some(node) = pending.pop() {
             match self.step(node, &children[node as usize]) {
                 Step::Into(next) => pending.extend(next),
-                Step::Stop { is_thin } => blamed.push(self.stop(node, &children, is_thin)),
+                Step::Stop { is_thin } => blamed.push(self.stop(node, is_thin)),
             }
         }
         blamed
@@ -160,9 +160,10 @@ impl Walk<'_> {
     }
 
     /// Where the walk ends. If nothing below stands out, perhaps one function does that is called from many places.
-    fn stop(&self, node: NodeId, children: &[Vec<NodeId>], is_thin: bool) -> Blame {
+    fn stop(&self, node: NodeId, is_thin: bool) -> Blame {
         let delta = self.delta(node);
-        let is_carried = children[node as usize].iter().any(|child| self.delta(*child) >= ONLY_LARGE_CHILD * delta);
+        let children = &self.ledger.children[node as usize];
+        let is_carried = children.iter().any(|child| self.delta(*child) >= ONLY_LARGE_CHILD * delta);
         let is_part = matches!(self.ledger.tree.node(node).key, NodeKey::Part(_));
         let spread =
             if is_carried || is_part || self.calls.ends_walk(node) { Vec::new() } else { self.spread_function(node) };
@@ -179,12 +180,9 @@ impl Walk<'_> {
     /// The most particular function that carries the difference from all the places below a node where it is called.
     fn spread_function(&self, above: NodeId) -> Vec<NodeId> {
         let tree = &self.ledger.tree;
-        let operation = tree.node(above).operation;
         let mut places: HashMap<TextId, Vec<NodeId>> = HashMap::new();
-        for id in above + 1..tree.nodes().len() as NodeId {
-            let node = tree.node(id);
-            let NodeKey::Function(function) = node.key else { continue };
-            if node.operation == operation && tree.is_within(id, above) {
+        for id in self.ledger.below(above) {
+            if let NodeKey::Function(function) = tree.node(id).key {
                 places.entry(function).or_default().push(id);
             }
         }

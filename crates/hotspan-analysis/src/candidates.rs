@@ -74,10 +74,8 @@ impl Findings<'_> {
         let tree = &self.ledger.tree;
         let operation = tree.node(function).operation;
         let usual = |node: NodeId| self.matrix.moments[1][node as usize].mean;
-        let rest: f64 = (operation..tree.nodes().len() as NodeId)
-            .filter(|id| tree.node(*id).parent == operation && matches!(tree.node(*id).key, NodeKey::Function(_)))
-            .map(usual)
-            .sum();
+        let functions = self.own_nodes(operation).filter(|id| matches!(tree.node(*id).key, NodeKey::Function(_)));
+        let rest: f64 = functions.map(usual).sum();
         // Where the others were not sampled at all, nothing is known to be usual.
         tree.node(operation).parent == Tree::ROOT && rest > 0.0 && usual(function) >= NEARLY_ALL * rest
     }
@@ -128,13 +126,13 @@ impl Findings<'_> {
         let tree = &self.ledger.tree;
         let mut places: Vec<Vec<NodeId>> = Vec::new();
         let mut index: HashMap<NodeKey, usize> = HashMap::new();
-        for id in operation + 1..tree.nodes().len() as NodeId {
+        for id in self.ledger.below(operation) {
             let node = tree.node(id);
             let is_topmost = || {
                 let mut above = tree.upward(node.parent).take_while(|above| *above != operation);
                 !above.any(|above| tree.node(above).key == node.key)
             };
-            if node.operation == operation && node.is_own && matches!(node.key, NodeKey::Function(_)) && is_topmost() {
+            if node.is_own && matches!(node.key, NodeKey::Function(_)) && is_topmost() {
                 let at = *index.entry(node.key).or_insert_with(|| {
                     places.push(Vec::new());
                     places.len() - 1
@@ -170,11 +168,8 @@ impl Findings<'_> {
 
     /// What an operation does itself: its functions and waits, and what is not seen of it.
     fn own_nodes(&self, operation: NodeId) -> impl Iterator<Item = NodeId> {
-        let tree = &self.ledger.tree;
-        (operation..tree.nodes().len() as NodeId).filter(move |id| {
-            let node = tree.node(*id);
-            node.parent == operation && !matches!(node.key, NodeKey::Operation(_))
-        })
+        let children = self.ledger.children[operation as usize].iter().copied();
+        children.filter(|id| !matches!(self.ledger.tree.node(*id).key, NodeKey::Operation(_)))
     }
 
     /// Whether this is a call whose other side is seen: it waits for that, and has nothing to tell itself.

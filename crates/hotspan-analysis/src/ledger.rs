@@ -38,6 +38,8 @@ pub struct RequestVector {
 pub struct Ledger {
     /// The tree.
     pub tree: Tree,
+    /// The children of each of its nodes, in order of their numbers.
+    pub children: Vec<Vec<NodeId>>,
     /// The vectors of each side.
     pub sides: [Vec<RequestVector>; 2],
     /// Samples by leaf on each side: how many, and how many periods their time is.
@@ -79,8 +81,13 @@ pub fn ledger(vocabulary: &Vocabulary, sources: &Sources, slow: &[Request], fast
     let scales = concurrency_scales(sources, vocabulary, [slow, fast], &prepared);
     evidence.scaled = scales.iter().map(|(operation, scale)| (*operation, *scale)).collect();
     evidence.scaled.sort_unstable_by_key(|(operation, _)| *operation);
-    let mut ledger =
-        Ledger { tree: Tree::default(), sides: [Vec::new(), Vec::new()], samples: Default::default(), evidence };
+    let mut ledger = Ledger {
+        tree: Tree::default(),
+        children: Vec::new(),
+        sides: [Vec::new(), Vec::new()],
+        samples: Default::default(),
+        evidence,
+    };
     for (side, requests) in [slow, fast].into_iter().enumerate() {
         let is_one_by_one = side == 0 && slow.len() < FEW_REQUESTS;
         for (request, prepared) in requests.iter().zip(&prepared[side]) {
@@ -89,6 +96,7 @@ pub fn ledger(vocabulary: &Vocabulary, sources: &Sources, slow: &[Request], fast
             ledger.sides[side].push(vector);
         }
     }
+    ledger.children = ledger.tree.children();
     ledger
 }
 
@@ -113,6 +121,23 @@ fn span_scales(
         }
     }
     scales
+}
+
+impl Ledger {
+    /// The functions and waits below a node that belong to its own operation, in order of their numbers.
+    pub fn below(&self, above: NodeId) -> Vec<NodeId> {
+        let mut below: Vec<NodeId> = Vec::new();
+        let mut pending = vec![above];
+        while let Some(node) = pending.pop() {
+            let own = self.children[node as usize].iter();
+            let own = own.filter(|child| !matches!(self.tree.node(**child).key, NodeKey::Operation(_)));
+            let first = below.len();
+            below.extend(own);
+            pending.extend_from_slice(&below[first..]);
+        }
+        below.sort_unstable();
+        below
+    }
 }
 
 fn prepare(vocabulary: &Vocabulary, sources: &Sources, request: &Request, evidence: &mut Evidence) -> Prepared {

@@ -97,7 +97,7 @@ pub fn path_steps(vocabulary: &Vocabulary, ledger: &Ledger, calls: &Calls, slow:
     }
     let vectors = &ledger.sides[0];
     let duration = vectors.iter().map(|vector| vector.duration).sum::<f64>() / vectors.len().max(1) as f64;
-    let children = ledger.tree.children();
+    let children = &ledger.children;
     let begins = beginnings(ledger, slow);
     let shown: HashSet<NodeId> = own
         .iter()

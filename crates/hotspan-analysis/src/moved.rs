@@ -29,7 +29,7 @@ const SHOWN: usize = 5;
 /// Cost that moved between siblings, the largest first.
 pub fn moved(vocabulary: &Vocabulary, ledger: &Ledger, matrix: &Matrix) -> Vec<Moved> {
     let mut found: Vec<Moved> = Vec::new();
-    for (above, children) in ledger.tree.children().iter().enumerate() {
+    for (above, children) in ledger.children.iter().enumerate() {
         let is_sure = |node: &&NodeId| {
             let difference = matrix.difference(**node);
             matches!(ledger.tree.node(**node).key, NodeKey::Function(_))

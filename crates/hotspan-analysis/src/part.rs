@@ -1,5 +1,8 @@
 //! What a stretch of time was spent on, told by the profile it was seen in and by the frames around the leaf.
 
+use std::sync::LazyLock;
+
+use aho_corasick::AhoCorasick;
 use serde::Serialize;
 
 /// A part of a request's time. Parts do not overlap, and together they are the duration.
@@ -230,55 +233,93 @@ const SLEEP: &[&str] = &[
     "epoll_wait_idle",
 ];
 
-/// The bare, lower-cased name of a function: without module path for whole-name comparisons.
+/// The bare name of a function: without module path for whole-name comparisons.
 fn bare(name: &str) -> &str {
     let start = name.rfind(['.', ':', '/', '!']).map_or(0, |at| at + 1);
     name[start..].trim_start_matches('_')
 }
 
-fn any_in(name: &str, words: &[&str]) -> bool {
-    words.iter().any(|word| name.contains(word))
+/// What the name of a function says about its time: any of these.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Signs(u8);
+
+impl Signs {
+    const COLLECTS: u8 = 1;
+    const ALLOCATES: u8 = 2;
+    const LOCKS: u8 = 4;
+    const DOES_IO: u8 = 8;
+    const SCHEDULES: u8 = 16;
+    const SLEEPS: u8 = 32;
+
+    /// Reads a name. All words are looked for in one pass: there are hundreds, and tens of thousands of names.
+    pub fn of(name: &str) -> Self {
+        static WORDS: LazyLock<Words> = LazyLock::new(Words::new);
+        let found = WORDS.automaton.find_overlapping_iter(name);
+        let mut signs = found.fold(0, |signs, word| signs | WORDS.signs[word.pattern().as_usize()]);
+        if IO_WHOLE.iter().any(|word| bare(name).eq_ignore_ascii_case(word)) {
+            signs |= Self::DOES_IO;
+        }
+        Self(signs)
+    }
+
+    fn has(self, sign: u8) -> bool {
+        self.0 & sign != 0
+    }
+
+    /// Whether it is part of a garbage collector.
+    pub(crate) fn collects(self) -> bool {
+        self.has(Self::COLLECTS)
+    }
+
+    /// Whether it takes memory from an allocator.
+    pub(crate) fn allocates(self) -> bool {
+        self.has(Self::ALLOCATES)
+    }
+}
+
+/// All words, and the sign that each of them is.
+struct Words {
+    automaton: AhoCorasick,
+    signs: Vec<u8>,
+}
+
+impl Words {
+    fn new() -> Self {
+        let lists = [
+            (GC, Signs::COLLECTS),
+            (ALLOCATION, Signs::ALLOCATES),
+            (LOCK, Signs::LOCKS),
+            (IO, Signs::DOES_IO),
+            (SCHEDULING, Signs::SCHEDULES),
+            (SLEEP, Signs::SLEEPS),
+        ];
+        let words = lists.iter().flat_map(|(words, _)| words.iter());
+        let signs = lists.iter().flat_map(|(words, sign)| words.iter().map(|_| *sign));
+        let automaton = AhoCorasick::builder().ascii_case_insensitive(true).build(words);
+        Self { automaton: automaton.expect("the words are few and short"), signs: signs.collect() }
+    }
 }
 
 /// What running code does, by the functions of its stack from the leaf on.
-pub fn part_of_running<'n>(leaf_first: impl Iterator<Item = &'n str>) -> Part {
-    for name in leaf_first.take(FRAMES_LOOKED_AT) {
-        let name = name.to_ascii_lowercase();
-        if any_in(&name, GC) || is_allocation(&name) {
-            return Part::Gc;
-        }
-    }
-    Part::Cpu
-}
-
-/// Whether a function, lower-cased, takes memory from an allocator.
-pub(crate) fn is_allocation(name: &str) -> bool {
-    any_in(name, ALLOCATION)
-}
-
-/// Whether a function, lower-cased, is part of a garbage collector.
-pub(crate) fn is_collection(name: &str) -> bool {
-    any_in(name, GC)
+pub fn part_of_running(leaf_first: impl Iterator<Item = Signs>) -> Part {
+    let mut looked_at = leaf_first.take(FRAMES_LOOKED_AT);
+    if looked_at.any(|signs| signs.collects() || signs.allocates()) { Part::Gc } else { Part::Cpu }
 }
 
 /// What a wait is for, by the functions of its stack from the leaf on. None if nothing there is known to wait.
-pub fn part_of_waiting<'n>(leaf_first: impl Iterator<Item = &'n str>) -> Option<Part> {
+pub fn part_of_waiting(leaf_first: impl Iterator<Item = Signs>) -> Option<Part> {
     let mut sleeps = false;
-    for name in leaf_first.take(FRAMES_LOOKED_AT) {
-        let name = name.to_ascii_lowercase();
-        if any_in(&name, GC) {
-            return Some(Part::Gc);
+    for signs in leaf_first.take(FRAMES_LOOKED_AT) {
+        let told = [
+            (Signs::COLLECTS, Part::Gc),
+            (Signs::LOCKS, Part::Lock),
+            (Signs::DOES_IO, Part::Io),
+            (Signs::SCHEDULES, Part::Scheduling),
+        ];
+        if let Some((_, part)) = told.into_iter().find(|(sign, _)| signs.has(*sign)) {
+            return Some(part);
         }
-        if any_in(&name, LOCK) {
-            return Some(Part::Lock);
-        }
-        if any_in(&name, IO) || IO_WHOLE.contains(&bare(&name)) {
-            return Some(Part::Io);
-        }
-        if any_in(&name, SCHEDULING) {
-            return Some(Part::Scheduling);
-        }
-        sleeps |= any_in(&name, SLEEP);
+        sleeps |= signs.has(Signs::SLEEPS);
     }
     sleeps.then_some(Part::Waiting)
 }
@@ -288,7 +329,7 @@ mod tests {
     use super::*;
 
     fn waiting(leaf_first: &[&str]) -> Option<Part> {
-        part_of_waiting(leaf_first.iter().copied())
+        part_of_waiting(leaf_first.iter().map(|name| Signs::of(name)))
     }
 
     /// Scenario: stacks of waits as C, Go, Java, Rust and the kernel show them, and stacks that do not wait.
@@ -304,7 +345,8 @@ mod tests {
         assert_eq!(waiting(&["read"]), Some(Part::Io));
         assert_eq!(waiting(&["clock_nanosleep", "thread::sleep"]), Some(Part::Waiting));
         assert_eq!(waiting(&["parse_value", "lookup"]), None);
-        assert_eq!(part_of_running(["runtime.gcAssistAlloc1", "runtime.mallocgc"].into_iter()), Part::Gc);
-        assert_eq!(part_of_running(["memmove", "render"].into_iter()), Part::Cpu);
+        let running = |leaf_first: [&str; 2]| part_of_running(leaf_first.into_iter().map(Signs::of));
+        assert_eq!(running(["runtime.gcAssistAlloc1", "runtime.mallocgc"]), Part::Gc);
+        assert_eq!(running(["memmove", "render"]), Part::Cpu);
     }
 }

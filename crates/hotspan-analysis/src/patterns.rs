@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::calls::CallChange;
-use crate::part::{Part, is_allocation, is_collection};
+use crate::part::{Part, Signs};
 
 /// Something that is seen again and again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
@@ -173,8 +173,8 @@ pub fn patterns_of(looks: &Looks<'_>) -> Vec<Pattern> {
         })
     };
     if matches!(looks.kind, Part::Cpu | Part::Gc | Part::Scheduling) {
-        let collects = share_of(looks, is_collection);
-        let allocates = share_of(looks, is_allocation);
+        let collects = share_of(looks, Signs::collects);
+        let allocates = share_of(looks, Signs::allocates);
         if looks.kind == Part::Gc && collects >= allocates {
             found.push(Pattern::Collection);
         }
@@ -201,8 +201,8 @@ pub fn patterns_of(looks: &Looks<'_>) -> Vec<Pattern> {
     found
 }
 
-fn share_of(looks: &Looks<'_>, is: impl Fn(&str) -> bool) -> f64 {
-    let shares = looks.functions.iter().filter(|(name, _)| is(&name.to_ascii_lowercase())).map(|(_, share)| *share);
+fn share_of(looks: &Looks<'_>, is: impl Fn(Signs) -> bool) -> f64 {
+    let shares = looks.functions.iter().filter(|(name, _)| is(Signs::of(name))).map(|(_, share)| *share);
     shares.fold(0.0, f64::max)
 }
 

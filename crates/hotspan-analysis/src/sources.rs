@@ -8,7 +8,7 @@
 
 use hashbrown::HashMap;
 
-use crate::part::{Part, part_of_running, part_of_waiting};
+use crate::part::{Part, Signs, part_of_running, part_of_waiting};
 use crate::request::{Measure, Request, RequestSample};
 use crate::vocabulary::{OperationId, TextId, Vocabulary};
 
@@ -91,11 +91,12 @@ const VALUES_LOOKED_AT: usize = 4096;
 impl Sources {
     /// Looks through the samples of both sides.
     pub fn of(vocabulary: &Vocabulary, sides: &[&[Request]]) -> Self {
+        let signs: Vec<Signs> =
+            (0..vocabulary.frame_count() as u32).map(|frame| Signs::of(vocabulary.function_of(frame))).collect();
+        let from_leaf = |stack| vocabulary.stack_of(stack).iter().rev().map(|frame| signs[*frame as usize]);
         let stacks = 0..vocabulary.stack_count() as u32;
-        let running: Vec<Part> =
-            stacks.clone().map(|stack| part_of_running(vocabulary.functions_from_leaf(stack))).collect();
-        let waiting: Vec<Option<Part>> =
-            stacks.map(|stack| part_of_waiting(vocabulary.functions_from_leaf(stack))).collect();
+        let running: Vec<Part> = stacks.clone().map(|stack| part_of_running(from_leaf(stack))).collect();
+        let waiting: Vec<Option<Part>> = stacks.map(|stack| part_of_waiting(from_leaf(stack))).collect();
         let mut services: HashMap<TextId, ServiceSources> = HashMap::new();
         let mut operation_times: HashMap<OperationId, RunningTime> = HashMap::new();
         let mut values: HashMap<(TextId, Measure), Vec<i64>> = HashMap::new();

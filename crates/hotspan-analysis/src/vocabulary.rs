@@ -143,6 +143,16 @@ impl Vocabulary {
         self.frames[id as usize]
     }
 
+    /// How many frames there are.
+    pub fn frame_count(&self) -> usize {
+        self.frames.len()
+    }
+
+    /// The function of a frame.
+    pub fn function_of(&self, id: FrameId) -> &str {
+        self.text_of(self.frames[id as usize].function)
+    }
+
     /// Whose code a frame is.
     pub fn ownership_of(&self, id: FrameId) -> Ownership {
         self.ownership[id as usize]
@@ -161,7 +171,7 @@ impl Vocabulary {
 
     /// The functions of a stack, the leaf first.
     pub fn functions_from_leaf(&self, id: StackId) -> impl Iterator<Item = &str> {
-        self.stacks[id as usize].iter().rev().map(|frame| self.text_of(self.frames[*frame as usize].function))
+        self.stacks[id as usize].iter().rev().map(|frame| self.function_of(*frame))
     }
 
     /// The frames of a stack, the root first.

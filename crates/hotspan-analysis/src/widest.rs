@@ -15,7 +15,7 @@ impl Findings<'_> {
     pub(crate) fn widest(&self) -> Option<Widest> {
         let tree = &self.ledger.tree;
         let slow = |node: NodeId| self.matrix.moments[0][node as usize].mean;
-        let children = tree.children();
+        let children = &self.ledger.children;
         let mut here = Tree::ROOT;
         let is_seen = |node: &&NodeId| !matches!(tree.node(**node).key, NodeKey::Part(Part::Unexplained));
         while let Some(next) =
