@@ -481,6 +481,9 @@ fn script_queries() {
     assert!(of("speedscope").text().contains("speedscope"));
     assert!(of("svg").text().contains("<svg") && of("flamegraph").text().contains("hot"));
     assert_eq!(of("nonsense").status, 400);
+    let unreadable = server.get("/api/v1/profiles?span_id=1&limit=x").unwrap();
+    let error: Value = serde_json::from_slice(&unreadable.body).unwrap();
+    assert!(unreadable.status == 400 && error["error"].as_str().unwrap().contains("limit"), "{error}");
     for wrong in ["query=topk(x,y)", "query=a:b", "query=cpu&from=tomorrow", ""] {
         assert_eq!(server.get(&format!("/api/v1/query?{wrong}")).unwrap().status, 400, "{wrong}");
     }

@@ -1,24 +1,20 @@
 //! `/api/v1/diff`: two selections compared, function by function and as one flame graph.
 
-use std::sync::Arc;
-
 use axum::Json;
-use axum::extract::{Query, State};
 use axum::response::{IntoResponse, Response};
 use hotspan_formats::change_table::{FunctionChange, Measure, changes_text, function_changes};
 use hotspan_formats::diff_tree::{DiffTree, Presence};
 use hotspan_formats::{rate_text, svg, value_text};
 use hotspan_model::TenantId;
 use hotspan_query::{Engine, FlameAnswer, FlameQuery};
-use http::{HeaderMap, HeaderValue, header};
+use http::{HeaderValue, header};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::asker::{Asker, Given};
 use super::profile::{TextParameters, exactness_json};
 use super::pyroscope::{check_types, ranged_query};
 use super::{ApiError, flame_json};
-use crate::app::App;
-use crate::receive::tenant_of;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -55,13 +51,10 @@ struct Selected {
 
 /// Answers `/api/v1/diff`.
 pub(crate) async fn diff(
-    State(app): State<Arc<App>>,
-    Query(parameters): Query<DiffParameters>,
-    Query(text): Query<TextParameters>,
-    headers: HeaderMap,
+    Asker { core, tenant }: Asker,
+    Given(parameters): Given<DiffParameters>,
+    Given(text): Given<TextParameters>,
 ) -> Result<Response, ApiError> {
-    let engine = &app.core()?.engine;
-    let tenant = tenant_of(&app, &headers)?;
     let per = Per::parse(parameters.per.as_deref().unwrap_or("second"))?;
     let side = |name: &str, query: &Option<String>, from: &Option<String>, until: &Option<String>| {
         let text = query.clone().ok_or_else(|| ApiError::invalid(format!("{name} is missing")))?;
@@ -74,8 +67,8 @@ pub(crate) async fn diff(
     let left = side("baseline", &parameters.baseline, &parameters.baseline_from, &parameters.baseline_until)?;
     let right = side("comparison", &parameters.comparison, &parameters.comparison_from, &parameters.comparison_until)?;
     check_types(&left.1, &right.1)?;
-    let left = Selected::read(engine, &tenant, left, per, "baseline").await?;
-    let right = Selected::read(engine, &tenant, right, per, "comparison").await?;
+    let left = Selected::read(&core.engine, &tenant, left, per, "baseline").await?;
+    let right = Selected::read(&core.engine, &tenant, right, per, "comparison").await?;
     let measure = Measure { left: left.units, right: right.units, noun: per.noun() };
     let limit = parameters.limit.unwrap_or(FUNCTIONS);
     let mut rows = function_changes(&DiffTree::new(&left.answer.tree, &right.answer.tree), &measure);

@@ -1,19 +1,14 @@
 //! `/api/v1/endpoints`: what a request of each operation costs, and the functions behind it.
 
-use std::sync::Arc;
-
 use axum::Json;
-use axum::extract::{Query, State};
 use hotspan_query::endpoint_costs::EndpointCost;
-use http::HeaderMap;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::ApiError;
+use super::asker::{Asker, Given};
 use super::profile::{exactness_json, type_or_cpu};
 use super::services::RangeParameters;
-use crate::app::App;
-use crate::receive::tenant_of;
 
 #[derive(Debug, Deserialize)]
 pub(crate) struct EndpointParameters {
@@ -31,13 +26,10 @@ const MOST_FUNCTIONS: usize = 100;
 
 /// Answers `/api/v1/endpoints`: the most expensive operations first.
 pub(crate) async fn endpoints(
-    State(app): State<Arc<App>>,
-    Query(parameters): Query<EndpointParameters>,
-    Query(range): Query<RangeParameters>,
-    headers: HeaderMap,
+    Asker { core, tenant }: Asker,
+    Given(parameters): Given<EndpointParameters>,
+    Given(range): Given<RangeParameters>,
 ) -> Result<Json<Value>, ApiError> {
-    let core = app.core()?;
-    let tenant = tenant_of(&app, &headers)?;
     let range = range.range()?;
     let profile_type = type_or_cpu(parameters.profile_type.as_deref())?;
     let functions = parameters.functions.unwrap_or(FUNCTIONS).min(MOST_FUNCTIONS);

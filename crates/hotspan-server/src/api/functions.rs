@@ -1,22 +1,17 @@
 //! `/api/v1/functions/spans`: which operations and spans spend how much in a function.
 
-use std::sync::Arc;
-
 use axum::Json;
-use axum::extract::{Query, State};
 use hotspan_model::TraceId;
 use hotspan_model::labels::SERVICE_NAME;
 use hotspan_query::function_spans::{FunctionOperation, FunctionSpan};
 use hotspan_query::{Matcher, Selector};
-use http::HeaderMap;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::ApiError;
+use super::asker::{Asker, Given};
 use super::profile::{exactness_json, type_or_cpu};
 use super::services::RangeParameters;
-use crate::app::App;
-use crate::receive::tenant_of;
 
 #[derive(Debug, Deserialize)]
 pub(crate) struct FunctionParameters {
@@ -37,13 +32,10 @@ const MOST_SPANS: usize = 10_000;
 
 /// Answers `/api/v1/functions/spans`.
 pub(crate) async fn spans(
-    State(app): State<Arc<App>>,
-    Query(parameters): Query<FunctionParameters>,
-    Query(range): Query<RangeParameters>,
-    headers: HeaderMap,
+    Asker { core, tenant }: Asker,
+    Given(parameters): Given<FunctionParameters>,
+    Given(range): Given<RangeParameters>,
 ) -> Result<Json<Value>, ApiError> {
-    let core = app.core()?;
-    let tenant = tenant_of(&app, &headers)?;
     let range = range.range()?;
     let profile_type = type_or_cpu(parameters.profile_type.as_deref())?;
     let is_wanted: Box<dyn Fn(&str) -> bool + Send + Sync> = match (&parameters.function, &parameters.regex) {

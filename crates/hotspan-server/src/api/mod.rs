@@ -1,5 +1,6 @@
 //! Answers: Tempo's API, Pyroscope's API, Hotspan's own, and what operators look at.
 
+mod asker;
 mod cohort;
 mod diff;
 mod endpoints;

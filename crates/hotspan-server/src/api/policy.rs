@@ -1,19 +1,15 @@
 //! `/api/v1/profiling/policy`: asked by the profilers of services, changed by people and scripts.
 
-use std::sync::Arc;
-
 use axum::Json;
 use axum::body::Bytes;
-use axum::extract::{Query, State};
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::ApiError;
-use crate::app::App;
+use super::asker::{Asker, Given};
 use crate::policy::{ChangeError, Policy};
-use crate::receive::tenant_of;
 
 /// A policy is a few hundred bytes.
 const MAX_BODY: usize = 64 << 10;
@@ -44,12 +40,11 @@ impl From<ChangeError> for ApiError {
 
 /// With a service: what is in force for it, with an ETag, or 204. Without: all of them.
 pub(crate) async fn get(
-    State(app): State<Arc<App>>,
-    Query(parameters): Query<Parameters>,
+    Asker { core, tenant }: Asker,
+    Given(parameters): Given<Parameters>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let policies = &app.core()?.policies;
-    let tenant = tenant_of(&app, &headers)?;
+    let policies = &core.policies;
     let Some(service) = &parameters.service else {
         return Ok(Json(json!({ "policies": policies.list(&tenant) })).into_response());
     };
@@ -65,39 +60,33 @@ pub(crate) async fn get(
 
 /// Replaces the policy of a service.
 pub(crate) async fn put(
-    State(app): State<Arc<App>>,
-    Query(parameters): Query<Parameters>,
-    headers: HeaderMap,
+    Asker { core, tenant }: Asker,
+    Given(parameters): Given<Parameters>,
     body: Bytes,
 ) -> Result<Json<Value>, ApiError> {
-    let tenant = tenant_of(&app, &headers)?;
     let service = parameters.service()?;
-    let policy = app.core()?.policies.set(&tenant, service, read(&body)?).await?;
+    let policy = core.policies.set(&tenant, service, read(&body)?).await?;
     Ok(Json(json!({ "service": service, "policy": policy })))
 }
 
 /// Changes what the body names in the policy of a service, and leaves the rest.
 pub(crate) async fn patch(
-    State(app): State<Arc<App>>,
-    Query(parameters): Query<Parameters>,
-    headers: HeaderMap,
+    Asker { core, tenant }: Asker,
+    Given(parameters): Given<Parameters>,
     body: Bytes,
 ) -> Result<Json<Value>, ApiError> {
-    let tenant = tenant_of(&app, &headers)?;
     let service = parameters.service()?;
-    let policy = app.core()?.policies.merge(&tenant, service, read(&body)?).await?;
+    let policy = core.policies.merge(&tenant, service, read(&body)?).await?;
     Ok(Json(json!({ "service": service, "policy": policy })))
 }
 
 /// Removes the policy of a service.
 pub(crate) async fn delete(
-    State(app): State<Arc<App>>,
-    Query(parameters): Query<Parameters>,
-    headers: HeaderMap,
+    Asker { core, tenant }: Asker,
+    Given(parameters): Given<Parameters>,
 ) -> Result<StatusCode, ApiError> {
-    let tenant = tenant_of(&app, &headers)?;
     let service = parameters.service()?;
-    if app.core()?.policies.clear(&tenant, service).await? {
+    if core.policies.clear(&tenant, service).await? {
         return Ok(StatusCode::NO_CONTENT);
     }
     Err(ApiError { status: StatusCode::NOT_FOUND, message: format!("{service:?} has no policy of its own") })

@@ -1,8 +1,5 @@
 //! `/api/v1/profile`: the flame graph of a service, span or trace, in the format that the asker reads.
 
-use std::sync::Arc;
-
-use axum::extract::{Query, State};
 use axum::response::{IntoResponse, Response};
 use hotspan_formats::span_identity::{parse_span_id, parse_trace_id};
 use hotspan_formats::{collapsed, dot, flame_page, gzip, speedscope, svg, text_flame};
@@ -15,11 +12,11 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::ApiError;
+use super::asker::{Asker, Given};
 use super::no_samples::no_samples;
 use super::pyroscope::merged_pprof;
 use super::span_scope::{ScopeParameters, outlines_of, owners_in_trace};
-use crate::app::{App, Core};
-use crate::receive::tenant_of;
+use crate::app::Core;
 use crate::time_text::parse_time;
 
 /// Time looked at when none is given and no span or trace narrows the question down.
@@ -76,25 +73,23 @@ impl TextParameters {
 
 /// Answers `/api/v1/profile`.
 pub(crate) async fn profile(
-    State(app): State<Arc<App>>,
-    Query(parameters): Query<ProfileParameters>,
-    Query(text): Query<TextParameters>,
-    Query(scope): Query<ScopeParameters>,
+    Asker { core, tenant }: Asker,
+    Given(parameters): Given<ProfileParameters>,
+    Given(text): Given<TextParameters>,
+    Given(scope): Given<ScopeParameters>,
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let core = app.core()?;
-    let tenant = tenant_of(&app, &headers)?;
     let mut query = flame_query(&parameters, now_nanos())?;
     let scope = scope.read()?;
     if let ([trace_id], [span_id]) = (query.traces.as_slice(), query.spans.as_slice()) {
         // A span that is not stored yet still has the samples that name it.
-        let spans = outlines_of(core, &tenant, *trace_id).await?;
-        query.owners = owners_in_trace(core, &tenant, &spans, Some(*span_id), scope).await?;
+        let spans = outlines_of(&core, &tenant, *trace_id).await?;
+        query.owners = owners_in_trace(&core, &tenant, &spans, Some(*span_id), scope).await?;
     }
     let format = parameters.format.as_deref().unwrap_or("json");
     let asked = AskedFlame { query: &query, format, text: &text, uri: &uri, headers: &headers };
-    flame_response(core, &tenant, &asked).await
+    flame_response(&core, &tenant, &asked).await
 }
 
 /// A flame graph that somebody asked for, and in which form.

@@ -3,20 +3,18 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{Query, State};
 use hashbrown::HashMap;
 use hotspan_lake::catalog::now_nanos;
 use hotspan_model::labels::SERVICE_NAME;
 use hotspan_model::{ProfileType, TenantId};
 use hotspan_query::services::{PLOT_STEPS, RequestStatistics};
 use hotspan_query::{FlameQuery, TimelineQuery};
-use http::HeaderMap;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::ApiError;
-use crate::app::{App, Core};
-use crate::receive::tenant_of;
+use super::asker::{Asker, Given};
+use crate::app::Core;
 use crate::time_text::parse_time;
 
 #[derive(Debug, Deserialize)]
@@ -48,16 +46,13 @@ impl RangeParameters {
 
 /// Answers `/api/v1/services`.
 pub(crate) async fn services(
-    State(app): State<Arc<App>>,
-    Query(parameters): Query<RangeParameters>,
-    headers: HeaderMap,
+    Asker { core, tenant }: Asker,
+    Given(parameters): Given<RangeParameters>,
 ) -> Result<Json<Value>, ApiError> {
-    let core = app.core()?;
-    let tenant = tenant_of(&app, &headers)?;
     let (from, until) = parameters.range()?;
     let seconds = (until - from) as f64 / 1e9;
     let services = core.engine.services(&tenant, from, until).await?;
-    let cpu = Cpu::read(core, &tenant, (from, until)).await?;
+    let cpu = Cpu::read(&core, &tenant, (from, until)).await?;
     let rows = services.iter().map(|(service, summary)| {
         let mut row = statistics_json(&summary.requests, seconds);
         if let Some(series) = cpu.series.get(service) {

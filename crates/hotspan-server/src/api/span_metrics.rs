@@ -1,21 +1,16 @@
 //! `/metrics/spans`: span metrics and the service graph for Prometheus, under the names that Grafana asks for.
 
-use std::fmt::Write;
-use std::sync::Arc;
-
-use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use hotspan_query::span_metrics::{CallCounts, EdgeCounts, Latency};
-use http::{HeaderMap, header};
+use http::header;
+use std::fmt::Write;
 
 use super::ApiError;
-use crate::app::App;
-use crate::receive::tenant_of;
+use super::asker::Asker;
 
 /// Answers `/metrics/spans`.
-pub(crate) async fn span_metrics(State(app): State<Arc<App>>, headers: HeaderMap) -> Result<Response, ApiError> {
-    let tenant = tenant_of(&app, &headers)?;
-    let metrics = app.core()?.span_metrics.of(&tenant);
+pub(crate) async fn span_metrics(Asker { core, tenant }: Asker) -> Result<Response, ApiError> {
+    let metrics = core.span_metrics.of(&tenant);
     let mut text = String::new();
     write_calls(&mut text, &metrics.calls);
     write_edges(&mut text, &metrics.edges);

@@ -10,12 +10,12 @@ use axum::response::Response;
 use futures::{StreamExt, stream};
 use hotspan_sql::output::{Encoder, Format};
 use hotspan_sql::{SqlAnswer, SqlEngine, SqlError};
-use http::{HeaderMap, StatusCode, header};
+use http::{StatusCode, header};
 use serde::Deserialize;
 
 use super::ApiError;
+use super::asker::Asker;
 use crate::app::App;
-use crate::receive::tenant_of;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -27,11 +27,9 @@ pub(crate) struct SqlBody {
 /// Answers `/api/v1/sql`. When the client goes away, the body is dropped, and the query with it.
 pub(crate) async fn sql(
     State(app): State<Arc<App>>,
-    headers: HeaderMap,
+    Asker { core, tenant }: Asker,
     Json(body): Json<SqlBody>,
 ) -> Result<Response, ApiError> {
-    let core = app.core()?;
-    let tenant = tenant_of(&app, &headers)?;
     let format: Format = match &body.format {
         Some(text) => text.parse().map_err(|error: String| ApiError::invalid(format!("format: {error}")))?,
         None => Format::default(),

@@ -1,34 +1,28 @@
 //! `/api/v1/trace/{id}/profile-summary`: what profiles know of each span of a trace, for painting a waterfall.
 
-use std::sync::Arc;
-
 use axum::Json;
-use axum::extract::{Path, Query, State};
+use axum::extract::Path;
 use hotspan_model::TraceId;
 use hotspan_query::span_facts::SpanFacts;
-use http::{HeaderMap, StatusCode};
+use http::StatusCode;
 use serde_json::{Map, Value, json};
 
 use super::ApiError;
+use super::asker::{Asker, Given};
 use super::profile::exactness_json;
 use super::span_scope::{ScopeParameters, outlines_of, owners_in_trace};
-use crate::app::App;
-use crate::receive::tenant_of;
 
 /// Answers `/api/v1/trace/{id}/profile-summary`: spans without samples are left out.
 pub(crate) async fn profile_summary(
-    State(app): State<Arc<App>>,
+    Asker { core, tenant }: Asker,
     Path(id): Path<String>,
-    Query(scope): Query<ScopeParameters>,
-    headers: HeaderMap,
+    Given(scope): Given<ScopeParameters>,
 ) -> Result<Json<Value>, ApiError> {
-    let core = app.core()?;
-    let tenant = tenant_of(&app, &headers)?;
     let trace_id: TraceId =
         id.parse().map_err(|error: hotspan_model::ids::IdError| ApiError::invalid(error.to_string()))?;
     let snapshot = core.engine.snapshot();
-    let spans = outlines_of(core, &tenant, trace_id).await?;
-    let Some(owners) = owners_in_trace(core, &tenant, &spans, None, scope.read()?).await? else {
+    let spans = outlines_of(&core, &tenant, trace_id).await?;
+    let Some(owners) = owners_in_trace(&core, &tenant, &spans, None, scope.read()?).await? else {
         return Err(ApiError { status: StatusCode::NOT_FOUND, message: format!("there is no trace {trace_id}") });
     };
     // A trace is found wherever it is.

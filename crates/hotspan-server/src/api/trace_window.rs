@@ -4,20 +4,19 @@
 use std::sync::Arc;
 
 use axum::Json;
+use axum::extract::Path;
 use axum::extract::rejection::JsonRejection;
-use axum::extract::{Path, Query, State};
 use hashbrown::{HashMap, HashSet};
 use hotspan_model::ids::IdError;
 use hotspan_model::{SpanId, StatusCode as SpanStatus, TraceId};
 use hotspan_query::PlacedSpan;
-use http::{HeaderMap, StatusCode};
+use http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::ApiError;
+use super::asker::{Asker, Given};
 use super::tempo::otlp_json;
-use crate::app::App;
-use crate::receive::tenant_of;
 
 /// Which spans to show.
 #[derive(Debug, Deserialize)]
@@ -36,16 +35,15 @@ const MAX_DETAILS: usize = 2000;
 
 /// Answers `/api/v1/trace/{id}/spans`.
 pub(crate) async fn trace_window(
-    State(app): State<Arc<App>>,
+    asker: Asker,
     Path(id): Path<String>,
-    Query(parameters): Query<WindowParameters>,
-    headers: HeaderMap,
+    Given(parameters): Given<WindowParameters>,
 ) -> Result<Json<Value>, ApiError> {
     let limit = parameters.limit.unwrap_or(DEFAULT_LIMIT);
     if limit > MAX_LIMIT {
         return Err(ApiError::invalid(format!("limit: {limit} is more than {MAX_LIMIT}, the largest window")));
     }
-    let (trace_id, placed) = waterfall_of(&app, &id, &headers).await?;
+    let (trace_id, placed) = waterfall_of(&asker, &id).await?;
     let (start, end) = extent(&placed);
     let errors = placed.iter().filter(|placed| placed.span.status == SpanStatus::Error).count();
     let shown = placed.iter().filter(|placed| parameters.max_depth.is_none_or(|most| placed.depth <= most));
@@ -64,12 +62,8 @@ pub(crate) async fn trace_window(
 }
 
 /// Answers `/api/v1/trace/{id}/outline`: every span in a few bytes, in the order of a waterfall.
-pub(crate) async fn trace_outline(
-    State(app): State<Arc<App>>,
-    Path(id): Path<String>,
-    headers: HeaderMap,
-) -> Result<Json<Value>, ApiError> {
-    let (trace_id, placed) = waterfall_of(&app, &id, &headers).await?;
+pub(crate) async fn trace_outline(asker: Asker, Path(id): Path<String>) -> Result<Json<Value>, ApiError> {
+    let (trace_id, placed) = waterfall_of(&asker, &id).await?;
     let (start, end) = extent(&placed);
     let mut services = Names::default();
     let mut names = Names::default();
@@ -122,13 +116,10 @@ pub(crate) struct DetailsBody {
 
 /// Answers `/api/v1/trace/{id}/details`, in the form of `/api/v2/traces/{id}`.
 pub(crate) async fn trace_details(
-    State(app): State<Arc<App>>,
+    Asker { core, tenant }: Asker,
     Path(id): Path<String>,
-    headers: HeaderMap,
     body: Result<Json<DetailsBody>, JsonRejection>,
 ) -> Result<Json<Value>, ApiError> {
-    let core = app.core()?;
-    let tenant = tenant_of(&app, &headers)?;
     let trace_id = parse_trace_id(&id)?;
     let Json(body) = body.map_err(|error| ApiError::invalid(error.body_text()))?;
     if body.spans.len() > MAX_DETAILS {
@@ -146,11 +137,9 @@ fn parse_trace_id(text: &str) -> Result<TraceId, ApiError> {
 }
 
 /// All spans of a trace in order, or that there are none.
-async fn waterfall_of(app: &App, id: &str, headers: &HeaderMap) -> Result<(TraceId, Vec<PlacedSpan>), ApiError> {
-    let core = app.core()?;
-    let tenant = tenant_of(app, headers)?;
+async fn waterfall_of(Asker { core, tenant }: &Asker, id: &str) -> Result<(TraceId, Vec<PlacedSpan>), ApiError> {
     let trace_id = parse_trace_id(id)?;
-    let placed = core.engine.waterfall(&tenant, trace_id).await?;
+    let placed = core.engine.waterfall(tenant, trace_id).await?;
     if placed.is_empty() {
         return Err(ApiError { status: StatusCode::NOT_FOUND, message: format!("there is no trace {trace_id}") });
     }

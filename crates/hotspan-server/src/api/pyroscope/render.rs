@@ -1,24 +1,20 @@
 //! `/pyroscope/render` and its neighbours: the older GET endpoints that dashboards and scripts still use.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
 use axum::Json;
-use axum::extract::{Query, State};
 use axum::response::{IntoResponse, Response};
 use hotspan_formats::dot;
 use hotspan_formats::flamebearer::{FlamebearerProfile, Timeline as Bars};
 use hotspan_lake::catalog::now_nanos;
 use hotspan_query::{FlameQuery, Selector, StepValue, Timeline, TimelineQuery};
-use http::{HeaderMap, HeaderValue, header};
+use http::{HeaderValue, header};
 use serde::Deserialize;
 use serde_json::Value;
+use std::collections::BTreeMap;
 
 use super::merge::diff_tree;
 use super::selection::{max_nodes, written_query};
 use crate::api::ApiError;
-use crate::app::App;
-use crate::receive::tenant_of;
+use crate::api::asker::{Asker, Given};
 use crate::time_text::parse_time;
 
 const SECOND: i64 = 1_000_000_000;
@@ -41,12 +37,9 @@ pub(super) struct RenderParameters {
 
 /// The flame graph of a query, with its values over time.
 pub(super) async fn render(
-    State(app): State<Arc<App>>,
-    Query(parameters): Query<RenderParameters>,
-    headers: HeaderMap,
+    Asker { core, tenant }: Asker,
+    Given(parameters): Given<RenderParameters>,
 ) -> Result<Response, ApiError> {
-    let core = app.core()?;
-    let tenant = tenant_of(&app, &headers)?;
     let text = parameters.query.as_deref().ok_or_else(|| ApiError::invalid("query is missing"))?;
     let query = ranged_query(text, &parameters.from, &parameters.until, parameters.max_nodes)?;
     let answer = core.engine.flame(&tenant, &query).await?;
@@ -98,12 +91,9 @@ pub(super) struct RenderDiffParameters {
 
 /// The flame graph of two queries.
 pub(super) async fn render_diff(
-    State(app): State<Arc<App>>,
-    Query(parameters): Query<RenderDiffParameters>,
-    headers: HeaderMap,
+    Asker { core, tenant }: Asker,
+    Given(parameters): Given<RenderDiffParameters>,
 ) -> Result<Response, ApiError> {
-    let core = app.core()?;
-    let tenant = tenant_of(&app, &headers)?;
     let side = |name: &str, query: &Option<String>, from, until| {
         let text = query.as_deref().ok_or_else(|| ApiError::invalid(format!("{name} is missing")))?;
         ranged_query(text, from, until, parameters.max_nodes)
@@ -124,12 +114,9 @@ pub(super) struct LabelValuesParameters {
 
 /// The values of a label; `__name__` lists profile types.
 pub(super) async fn label_values(
-    State(app): State<Arc<App>>,
-    Query(parameters): Query<LabelValuesParameters>,
-    headers: HeaderMap,
+    Asker { core, tenant }: Asker,
+    Given(parameters): Given<LabelValuesParameters>,
 ) -> Result<Json<Value>, ApiError> {
-    let core = app.core()?;
-    let tenant = tenant_of(&app, &headers)?;
     let label = parameters.label.as_deref().filter(|label| !label.is_empty());
     let label = label.ok_or_else(|| ApiError::invalid("label is missing"))?;
     let (from, until) = time_range(&parameters.from, &parameters.until)?;

@@ -1,9 +1,6 @@
 //! `/api/v1/query`: what runbooks ask with curl, `order-service.cpu{span_id="…"}` and `topk(10, …)`.
 
-use std::sync::Arc;
-
 use axum::Json;
-use axum::extract::{Query, State};
 use axum::response::{IntoResponse, Response};
 use hotspan_formats::flamebearer::FlamebearerProfile;
 use hotspan_formats::top_table::{top_functions, top_text};
@@ -13,10 +10,9 @@ use serde_json::{Value, json};
 
 use super::render::ranged_query;
 use crate::api::ApiError;
+use crate::api::asker::{Asker, Given};
 use crate::api::no_samples::no_samples;
 use crate::api::profile::{AskedFlame, TextParameters, exactness_json, flame_response};
-use crate::app::App;
-use crate::receive::tenant_of;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -33,14 +29,12 @@ pub(super) struct QueryParameters {
 
 /// A flame graph whose names are ordered by self value, or the top functions.
 pub(super) async fn query(
-    State(app): State<Arc<App>>,
-    Query(parameters): Query<QueryParameters>,
-    Query(drawing): Query<TextParameters>,
+    Asker { core, tenant }: Asker,
+    Given(parameters): Given<QueryParameters>,
+    Given(drawing): Given<TextParameters>,
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let core = app.core()?;
-    let tenant = tenant_of(&app, &headers)?;
     let text = parameters.query.as_deref().ok_or_else(|| ApiError::invalid("query is missing"))?;
     let (text, top) = top_query(text)?;
     let query = ranged_query(text, &parameters.from, &parameters.until, parameters.max_nodes)?;
@@ -49,7 +43,7 @@ pub(super) async fn query(
         let answer = core.engine.flame(&tenant, &whole).await?;
         if parameters.format.as_deref() == Some("text") {
             let table = match answer.exactness.samples {
-                0 => no_samples(core, &tenant, &whole).await?,
+                0 => no_samples(&core, &tenant, &whole).await?,
                 _ => top_text(&answer.tree, &whole.profile_type.sample_unit, count),
             };
             return Ok(([(header::CONTENT_TYPE, "text/plain; charset=utf-8")], table).into_response());
@@ -77,7 +71,7 @@ pub(super) async fn query(
         }
         Some(format) => {
             let asked = AskedFlame { query: &query, format, text: &drawing, uri: &uri, headers: &headers };
-            flame_response(core, &tenant, &asked).await
+            flame_response(&core, &tenant, &asked).await
         }
     }
 }

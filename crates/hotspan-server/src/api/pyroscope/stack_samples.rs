@@ -1,19 +1,14 @@
 //! `GET /api/v1/profiles`: the samples of a trace or span, one by one.
 
-use std::sync::Arc;
-
 use axum::Json;
-use axum::extract::{Query, State};
 use hotspan_model::labels::SERVICE_NAME;
 use hotspan_query::{FlameQuery, Matcher, SampleRow, Selector};
-use http::HeaderMap;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::selection::{profile_type, span_ids, trace_ids};
 use crate::api::ApiError;
-use crate::app::App;
-use crate::receive::tenant_of;
+use crate::api::asker::{Asker, Given};
 use crate::time_text::parse_time;
 
 /// Samples of one page where the asker does not say, and at most.
@@ -39,12 +34,9 @@ pub(super) struct SampleParameters {
 
 /// Samples in order of time, a page at a time.
 pub(super) async fn samples(
-    State(app): State<Arc<App>>,
-    Query(parameters): Query<SampleParameters>,
-    headers: HeaderMap,
+    Asker { core, tenant }: Asker,
+    Given(parameters): Given<SampleParameters>,
 ) -> Result<Json<Value>, ApiError> {
-    let core = app.core()?;
-    let tenant = tenant_of(&app, &headers)?;
     if parameters.trace_id.is_none() && parameters.span_id.is_none() {
         return Err(ApiError::invalid("trace_id or span_id is missing"));
     }

@@ -12,8 +12,9 @@ use serde::de::DeserializeOwned;
 
 use super::json_forms::message_from_json;
 use crate::api::ApiError;
+use crate::api::asker::Asker;
 use crate::app::{App, Core};
-use crate::receive::{Refusal, tenant_of};
+use crate::receive::Refusal;
 use crate::rpc::{Call, Code, Codec, rpc_error};
 
 /// A message of a question is small; a larger one is a mistake or an attack.
@@ -71,8 +72,7 @@ where
     A: Answer,
     F: Future<Output = Result<A, ApiError>>,
 {
-    let core = app.core()?.clone();
-    let tenant = tenant_of(&app, &call.headers)?;
+    let Asker { core, tenant } = Asker::of(&app, &call.headers)?;
     let bytes = call.unpack(MAX_QUESTION_BYTES).map_err(Refusal::from)?;
     let broken = |error: String| ApiError::invalid(format!("the message can't be read: {error}"));
     let message = match call.codec {

@@ -1,6 +1,8 @@
 //! Answers in the form that was asked for, and errors as Tempo gives them: plain text.
 
+use axum::extract::FromRequestParts;
 use axum::response::{IntoResponse, Response};
+use http::request::Parts;
 use http::{HeaderMap, StatusCode, header};
 use prost::Message;
 use serde::Serialize;
@@ -21,6 +23,18 @@ impl IntoResponse for TextError {
     fn into_response(self) -> Response {
         let text = format!("{}\n", self.0.message);
         (self.0.status, [(header::CONTENT_TYPE, "text/plain; charset=utf-8")], text).into_response()
+    }
+}
+
+/// Something that is taken from a request, and whose errors are plain text too.
+#[derive(Debug)]
+pub(super) struct Plain<T>(pub(super) T);
+
+impl<S: Send + Sync, T: FromRequestParts<S, Rejection = ApiError>> FromRequestParts<S> for Plain<T> {
+    type Rejection = TextError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, TextError> {
+        Ok(Self(T::from_request_parts(parts, state).await?))
     }
 }
 

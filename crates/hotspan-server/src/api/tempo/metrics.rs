@@ -1,41 +1,37 @@
 //! TraceQL metrics: series over time, or one value each.
 
-use std::sync::Arc;
-
-use axum::extract::{Query, State};
 use axum::response::Response;
 use hotspan_query::search::{MetricsAnswer, MetricsRun};
 use hotspan_traceql::{MetricsLimits, Series, TimeGrid, default_step};
 use http::HeaderMap;
 
-use super::answer::{Form, TextError};
+use super::answer::{Form, Plain, TextError};
 use super::messages::{Exemplar, InstantSeries, PARTIAL, QueryInstantResponse, QueryRangeResponse, Sample, TimeSeries};
 use super::otlp_messages::ValueKind;
 use super::parameters::{HOUR, Parameters};
 use super::search::{label_messages, metrics_message};
 use crate::api::ApiError;
-use crate::app::App;
-use crate::receive::tenant_of;
+use crate::api::asker::{Asker, Given};
 use crate::time_text::parse_duration;
 
 /// `/api/metrics/query_range`.
 pub(super) async fn query_range(
-    State(app): State<Arc<App>>,
-    Query(parameters): Query<Parameters>,
+    Plain(asker): Plain<Asker>,
+    Plain(Given(parameters)): Plain<Given<Parameters>>,
     headers: HeaderMap,
 ) -> Result<Response, TextError> {
-    let run = start_range(&app, &parameters, &headers)?;
+    let run = start_range(&asker, &parameters)?;
     let answer = last_part(run).await?;
     Form::asked_for(&headers).answer(&range_message(&answer, parameters.max_series))
 }
 
 /// `/api/metrics/query`.
 pub(super) async fn query_instant(
-    State(app): State<Arc<App>>,
-    Query(parameters): Query<Parameters>,
+    Plain(asker): Plain<Asker>,
+    Plain(Given(parameters)): Plain<Given<Parameters>>,
     headers: HeaderMap,
 ) -> Result<Response, TextError> {
-    let run = start_instant(&app, &parameters, &headers)?;
+    let run = start_instant(&asker, &parameters)?;
     let answer = last_part(run).await?;
     Form::asked_for(&headers).answer(&instant_message(&answer, parameters.max_series))
 }
@@ -44,35 +40,33 @@ async fn last_part(run: MetricsRun) -> Result<MetricsAnswer, ApiError> {
     Ok(run.into_answer().await?)
 }
 
-pub(super) fn start_range(app: &App, parameters: &Parameters, headers: &HeaderMap) -> Result<MetricsRun, ApiError> {
+pub(super) fn start_range(asker: &Asker, parameters: &Parameters) -> Result<MetricsRun, ApiError> {
     let (from, until) = parameters.range(Some(HOUR))?;
     let step = match parameters.step.as_deref().filter(|step| !step.is_empty()) {
         Some(text) => step_nanos(text)?,
         None => default_step(from, until),
     };
     let grid = TimeGrid::range(from, until, step).map_err(|error| ApiError::invalid(error.to_string()))?;
-    start(app, parameters, headers, grid, (from, until))
+    start(asker, parameters, grid, (from, until))
 }
 
-pub(super) fn start_instant(app: &App, parameters: &Parameters, headers: &HeaderMap) -> Result<MetricsRun, ApiError> {
+pub(super) fn start_instant(asker: &Asker, parameters: &Parameters) -> Result<MetricsRun, ApiError> {
     let (from, until) = parameters.range(Some(HOUR))?;
     let grid = TimeGrid::instant(from, until).map_err(|error| ApiError::invalid(error.to_string()))?;
-    start(app, parameters, headers, grid, (from, until))
+    start(asker, parameters, grid, (from, until))
 }
 
 fn start(
-    app: &App,
+    Asker { core, tenant }: &Asker,
     parameters: &Parameters,
-    headers: &HeaderMap,
     grid: TimeGrid,
     range: (i64, i64),
 ) -> Result<MetricsRun, ApiError> {
     let program = parameters.program()?;
     let defaults = MetricsLimits::default();
     let exemplars = parameters.exemplars.map_or(defaults.exemplars, |count| count.min(defaults.exemplars));
-    let core = app.core()?;
     let limits = MetricsLimits { exemplars, ..defaults };
-    Ok(core.engine.start_metrics(&tenant_of(app, headers)?, &program, grid, range, limits)?)
+    Ok(core.engine.start_metrics(tenant, &program, grid, range, limits)?)
 }
 
 /// What is left of the series, and what to say about those that are not.

@@ -1,28 +1,22 @@
 //! Traces by TraceQL.
 
-use std::sync::Arc;
-
-use axum::extract::{Query, State};
 use axum::response::Response;
 use hotspan_query::search::{FoundSpanset, FoundTrace, Inspected, SearchAnswer};
 use hotspan_traceql::Value;
 use http::HeaderMap;
 
-use super::answer::{Form, TextError};
+use super::answer::{Form, Plain, TextError};
 use super::messages::{FoundSpan, SearchMetrics, SearchResponse, ServiceStats, SpanSet, TraceSearchMetadata};
 use super::otlp_messages::{AnyValue, ArrayValue, KeyValue, ValueKind};
 use super::parameters::Parameters;
-use crate::app::App;
-use crate::receive::tenant_of;
+use crate::api::asker::{Asker, Given};
 
 /// `/api/search`.
 pub(super) async fn search(
-    State(app): State<Arc<App>>,
-    Query(parameters): Query<Parameters>,
+    Plain(Asker { core, tenant }): Plain<Asker>,
+    Plain(Given(parameters)): Plain<Given<Parameters>>,
     headers: HeaderMap,
 ) -> Result<Response, TextError> {
-    let core = app.core()?;
-    let tenant = tenant_of(&app, &headers)?;
     let program = parameters.program()?;
     let answer = core.engine.search(&tenant, &program, parameters.search_query()?).await?;
     let mut message = search_message(&answer);

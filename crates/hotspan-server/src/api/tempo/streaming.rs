@@ -9,7 +9,6 @@ use axum::extract::{Request, State};
 use axum::response::Response;
 use futures::stream::{self, BoxStream};
 use futures::{Stream, StreamExt};
-use http::HeaderMap;
 use prost::Message;
 
 use super::messages::{
@@ -24,8 +23,9 @@ use super::tags::{
     values_v2_message,
 };
 use crate::api::ApiError;
+use crate::api::asker::Asker;
 use crate::app::App;
-use crate::receive::{Refusal, tenant_of};
+use crate::receive::Refusal;
 use crate::rpc::{Call, Code, rpc_error};
 
 /// A message of a question is small; a larger one is a mistake or an attack.
@@ -40,7 +40,7 @@ type Messages = BoxStream<'static, Result<Vec<u8>, ApiError>>;
 async fn serve<Q: Message + Default>(
     app: Arc<App>,
     request: Request,
-    start: impl FnOnce(&App, Q, &HeaderMap) -> Result<Messages, ApiError>,
+    start: impl FnOnce(Asker, Q) -> Result<Messages, ApiError>,
 ) -> Response {
     let call = match Call::read(request, MAX_QUESTION_BYTES).await {
         Ok(call) => call,
@@ -53,7 +53,7 @@ async fn serve<Q: Message + Default>(
         call.unpack(MAX_QUESTION_BYTES).map_err(|error| ApiError::from(Refusal::from(error))).and_then(|bytes| {
             let question =
                 Q::decode(bytes).map_err(|error| ApiError::invalid(format!("the message can't be read: {error}")))?;
-            start(&app, question, &call.headers)
+            start(Asker::of(&app, &call.headers)?, question)
         });
     match started {
         Ok(messages) => {
@@ -93,10 +93,10 @@ fn in_messages<P>(
 
 /// `Search`.
 pub(super) async fn search(State(app): State<Arc<App>>, request: Request) -> Response {
-    serve(app, request, |app, question: SearchRequest, headers| {
+    serve(app, request, |asker, question: SearchRequest| {
         let parameters = Parameters::from(question);
-        let tenant = tenant_of(app, headers)?;
-        let run = app.core()?.engine.start_search(&tenant, &parameters.program()?, parameters.search_query()?)?;
+        let Asker { core, tenant } = asker;
+        let run = core.engine.start_search(&tenant, &parameters.program()?, parameters.search_query()?)?;
         let next = |mut run: hotspan_query::search::SearchRun| async move {
             Ok(run.next_part().await?.map(|part| (part, run)))
         };
@@ -132,8 +132,8 @@ fn cut<M: Message>(items: Vec<M>) -> Vec<Vec<M>> {
 
 /// `SearchTags`.
 pub(super) async fn search_tags(State(app): State<Arc<App>>, request: Request) -> Response {
-    serve(app, request, |app, question: SearchTagsRequest, headers| {
-        let work = NamesQuestion::start(app, &Parameters::from(question), headers, false)?;
+    serve(app, request, |asker, question: SearchTagsRequest| {
+        let work = NamesQuestion::start(&asker, &Parameters::from(question), false)?;
         Ok(parts(work, next_names, |(names, metrics)| vec![tags_v1_message(names, metrics).encode_to_vec()]))
     })
     .await
@@ -141,8 +141,8 @@ pub(super) async fn search_tags(State(app): State<Arc<App>>, request: Request) -
 
 /// `SearchTagsV2`.
 pub(super) async fn search_tags_v2(State(app): State<Arc<App>>, request: Request) -> Response {
-    serve(app, request, |app, question: SearchTagsRequest, headers| {
-        let work = NamesQuestion::start(app, &Parameters::from(question), headers, true)?;
+    serve(app, request, |asker, question: SearchTagsRequest| {
+        let work = NamesQuestion::start(&asker, &Parameters::from(question), true)?;
         Ok(parts(work, next_names, |(names, metrics)| vec![tags_v2_message(names, metrics).encode_to_vec()]))
     })
     .await
@@ -157,9 +157,9 @@ async fn next_names(mut work: NamesQuestion) -> Result<Option<(Names, NamesQuest
 
 /// `SearchTagValues`.
 pub(super) async fn search_tag_values(State(app): State<Arc<App>>, request: Request) -> Response {
-    serve(app, request, |app, question: SearchTagValuesRequest, headers| {
+    serve(app, request, |asker, question: SearchTagValuesRequest| {
         let tag = unscoped(&question.tag_name);
-        let work = start_values(app, &tag, &Parameters::from(question), headers)?;
+        let work = start_values(&asker, &tag, &Parameters::from(question))?;
         Ok(parts(work, next_values, |(values, bytes)| vec![values_v1_message(values, metadata(bytes)).encode_to_vec()]))
     })
     .await
@@ -167,9 +167,9 @@ pub(super) async fn search_tag_values(State(app): State<Arc<App>>, request: Requ
 
 /// `SearchTagValuesV2`.
 pub(super) async fn search_tag_values_v2(State(app): State<Arc<App>>, request: Request) -> Response {
-    serve(app, request, |app, question: SearchTagValuesRequest, headers| {
+    serve(app, request, |asker, question: SearchTagValuesRequest| {
         let tag = question.tag_name.clone();
-        let work = start_values(app, &tag, &Parameters::from(question), headers)?;
+        let work = start_values(&asker, &tag, &Parameters::from(question))?;
         Ok(parts(work, next_values, |(values, bytes)| vec![values_v2_message(values, metadata(bytes)).encode_to_vec()]))
     })
     .await
@@ -186,9 +186,9 @@ async fn next_values(
 
 /// `MetricsQueryRange`.
 pub(super) async fn metrics_query_range(State(app): State<Arc<App>>, request: Request) -> Response {
-    serve(app, request, |app, question: QueryRangeRequest, headers| {
+    serve(app, request, |asker, question: QueryRangeRequest| {
         let parameters = Parameters::from(question);
-        let work = start_range(app, &parameters, headers)?;
+        let work = start_range(&asker, &parameters)?;
         let encode = move |answer| {
             let QueryRangeResponse { series, metrics, status, message } = range_message(&answer, parameters.max_series);
             let packet =
@@ -202,8 +202,8 @@ pub(super) async fn metrics_query_range(State(app): State<Arc<App>>, request: Re
 
 /// `MetricsQueryInstant`.
 pub(super) async fn metrics_query_instant(State(app): State<Arc<App>>, request: Request) -> Response {
-    serve(app, request, |app, question: QueryInstantRequest, headers| {
-        let work = start_instant(app, &Parameters::from(question), headers)?;
+    serve(app, request, |asker, question: QueryInstantRequest| {
+        let work = start_instant(&asker, &Parameters::from(question))?;
         Ok(parts(work, next_series, |answer| vec![instant_message(&answer, None).encode_to_vec()]))
     })
     .await

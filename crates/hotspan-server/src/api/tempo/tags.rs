@@ -3,22 +3,21 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use axum::extract::{Path, Query, State};
+use axum::extract::Path;
 use axum::response::Response;
 use hotspan_query::search::{TagNamesRun, TagQuery, TagScopes, TagValue, TagValuesRun};
 use hotspan_traceql::Program;
 use hotspan_traceql::editor::lenient_condition;
 use http::{HeaderMap, StatusCode};
 
-use super::answer::{Form, TextError};
+use super::answer::{Form, Plain, TextError};
 use super::messages::{
     MetadataMetrics, SearchTagValuesResponse, SearchTagValuesV2Response, SearchTagsResponse, SearchTagsV2Response,
     TagScope, TypedTagValue,
 };
 use super::parameters::Parameters;
 use crate::api::ApiError;
-use crate::app::App;
-use crate::receive::tenant_of;
+use crate::api::asker::{Asker, Given};
 
 /// Names of intrinsics, which completion offers beside attributes.
 const INTRINSICS: [&str; 25] = [
@@ -97,17 +96,14 @@ enum Intrinsics {
 
 impl NamesQuestion {
     pub(super) fn start(
-        app: &App,
+        Asker { core, tenant }: &Asker,
         parameters: &Parameters,
-        headers: &HeaderMap,
         intrinsics_by_default: bool,
     ) -> Result<Self, ApiError> {
         let scope = scope_of(parameters)?.map(str::to_owned);
         let wants_intrinsics = scope.as_deref().map_or(intrinsics_by_default, |scope| scope == "intrinsic");
         let query = tag_query(parameters)?;
-        let tenant = tenant_of(app, headers)?;
-        let engine = &app.core()?.engine;
-        let run = (scope.as_deref() != Some("intrinsic")).then(|| engine.start_tag_names(&tenant, query));
+        let run = (scope.as_deref() != Some("intrinsic")).then(|| core.engine.start_tag_names(tenant, query));
         let intrinsics = if wants_intrinsics { Intrinsics::Wanted } else { Intrinsics::NotWanted };
         Ok(Self { run, scope, intrinsics })
     }
@@ -152,22 +148,22 @@ pub(super) fn metadata(inspected_bytes: u64) -> MetadataMetrics {
 
 /// `/api/v2/search/tags`.
 pub(super) async fn tags_v2(
-    State(app): State<Arc<App>>,
-    Query(parameters): Query<Parameters>,
+    Plain(asker): Plain<Asker>,
+    Plain(Given(parameters)): Plain<Given<Parameters>>,
     headers: HeaderMap,
 ) -> Result<Response, TextError> {
-    let mut question = NamesQuestion::start(&app, &parameters, &headers, true)?;
+    let mut question = NamesQuestion::start(&asker, &parameters, true)?;
     let names = question.all().await?;
     Form::asked_for(&headers).answer(&tags_v2_message(names, question.metrics()))
 }
 
 /// `/api/search/tags`.
 pub(super) async fn tags_v1(
-    State(app): State<Arc<App>>,
-    Query(parameters): Query<Parameters>,
+    Plain(asker): Plain<Asker>,
+    Plain(Given(parameters)): Plain<Given<Parameters>>,
     headers: HeaderMap,
 ) -> Result<Response, TextError> {
-    let mut question = NamesQuestion::start(&app, &parameters, &headers, false)?;
+    let mut question = NamesQuestion::start(&asker, &parameters, false)?;
     let names = question.all().await?;
     Form::asked_for(&headers).answer(&tags_v1_message(names, question.metrics()))
 }
@@ -185,17 +181,15 @@ pub(super) fn tags_v1_message(names: TagScopes, metrics: MetadataMetrics) -> Sea
 
 /// Starts to look for the values of a tag, which is named as TraceQL does.
 pub(super) fn start_values(
-    app: &App,
+    Asker { core, tenant }: &Asker,
     tag: &str,
     parameters: &Parameters,
-    headers: &HeaderMap,
 ) -> Result<TagValuesRun, ApiError> {
     hotspan_traceql::parse_field(tag).map_err(|error| ApiError::invalid(error.render(tag)))?;
     let program =
         Program::new(&format!("{{ }} | select({tag})")).map_err(|error| ApiError::invalid(error.to_string()))?;
     let query = tag_query(parameters)?;
-    let tenant = tenant_of(app, headers)?;
-    Ok(app.core()?.engine.start_tag_values(&tenant, &Arc::new(program), query))
+    Ok(core.engine.start_tag_values(tenant, &Arc::new(program), query))
 }
 
 /// The tag of the first version, which knows no scopes, as TraceQL names it.
@@ -212,24 +206,24 @@ fn tag_in(path: &str) -> Result<&str, ApiError> {
 
 /// `/api/v2/search/tag/{tag}/values`.
 pub(super) async fn tag_values_v2(
-    State(app): State<Arc<App>>,
+    Plain(asker): Plain<Asker>,
     Path(path): Path<String>,
-    Query(parameters): Query<Parameters>,
+    Plain(Given(parameters)): Plain<Given<Parameters>>,
     headers: HeaderMap,
 ) -> Result<Response, TextError> {
-    let mut run = start_values(&app, tag_in(&path)?, &parameters, &headers)?;
+    let mut run = start_values(&asker, tag_in(&path)?, &parameters)?;
     let values = all_values(&mut run).await?;
     Form::asked_for(&headers).answer(&values_v2_message(values, metadata(run.inspected_bytes())))
 }
 
 /// `/api/search/tag/{tag}/values`.
 pub(super) async fn tag_values_v1(
-    State(app): State<Arc<App>>,
+    Plain(asker): Plain<Asker>,
     Path(path): Path<String>,
-    Query(parameters): Query<Parameters>,
+    Plain(Given(parameters)): Plain<Given<Parameters>>,
     headers: HeaderMap,
 ) -> Result<Response, TextError> {
-    let mut run = start_values(&app, &unscoped(tag_in(&path)?), &parameters, &headers)?;
+    let mut run = start_values(&asker, &unscoped(tag_in(&path)?), &parameters)?;
     let values = all_values(&mut run).await?;
     Form::asked_for(&headers).answer(&values_v1_message(values, metadata(run.inspected_bytes())))
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::{Path, Query, State};
+use axum::extract::Path;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, stream};
@@ -17,13 +17,12 @@ use http::{HeaderMap, StatusCode, header};
 use prost::Message;
 use serde::Deserialize;
 
-use super::answer::{Form, TextError, json_bytes};
+use super::answer::{Form, Plain, TextError, json_bytes};
 use super::messages::PARTIAL;
 use super::otlp_messages::ResourceSpans;
 use super::stored_trace::resource_spans;
 use crate::api::ApiError;
-use crate::app::App;
-use crate::receive::tenant_of;
+use crate::api::asker::{Asker, Given};
 use crate::time_text::parse_time;
 
 /// Grafana's "save and test".
@@ -33,24 +32,24 @@ pub(super) async fn echo() -> &'static str {
 
 /// `/api/traces/{id}`: 404 without a body if there is no such trace.
 pub(super) async fn trace_v1(
-    State(app): State<Arc<App>>,
+    Plain(asker): Plain<Asker>,
     Path(id): Path<String>,
-    Query(parameters): Query<TraceParameters>,
+    Plain(Given(parameters)): Plain<Given<TraceParameters>>,
     headers: HeaderMap,
 ) -> Result<Response, TextError> {
     parameters.check_times()?;
-    answer(&app, &id, &headers, Envelope::V1, None).await
+    answer(asker, &id, &headers, Envelope::V1, None).await
 }
 
 /// `/api/v2/traces/{id}`: an empty trace if there is none; only some of its spans if there is a query.
 pub(super) async fn trace_v2(
-    State(app): State<Arc<App>>,
+    Plain(asker): Plain<Asker>,
     Path(id): Path<String>,
-    Query(parameters): Query<TraceParameters>,
+    Plain(Given(parameters)): Plain<Given<TraceParameters>>,
     headers: HeaderMap,
 ) -> Result<Response, TextError> {
     parameters.check_times()?;
-    answer(&app, &id, &headers, Envelope::V2, parameters.filter()?).await
+    answer(asker, &id, &headers, Envelope::V2, parameters.filter()?).await
 }
 
 /// What may be asked of a trace.
@@ -168,14 +167,12 @@ impl Envelope {
 }
 
 async fn answer(
-    app: &App,
+    Asker { core, tenant }: Asker,
     id: &str,
     headers: &HeaderMap,
     envelope: Envelope,
     filter: Option<TraceFilter>,
 ) -> Result<Response, TextError> {
-    let core = app.core()?;
-    let tenant = tenant_of(app, headers)?;
     let form = Form::asked_for(headers);
     let trace_id: TraceId =
         id.parse().map_err(|error: hotspan_model::ids::IdError| ApiError::invalid(error.to_string()))?;
@@ -184,8 +181,8 @@ async fn answer(
         None => None,
     };
     let run = core.engine.start_trace(&tenant, trace_id);
-    let engine = core.engine.clone();
-    let mut reading = Reading { engine, tenant, trace_id, run, kept, profiled: None, envelope, form, is_begun: false };
+    let mut reading =
+        Reading { engine: core.engine, tenant, trace_id, run, kept, profiled: None, envelope, form, is_begun: false };
     let content_type = [(header::CONTENT_TYPE, form.content_type())];
     let Some(first) = reading.run.next_part().await? else {
         return Ok(match (envelope, form) {
