@@ -103,7 +103,7 @@ test('what is slow is one click from its explanation', async () => {
 test('a long trace reads attributes as they are looked at', async () => {
   const page = await openPage(browser, 'status');
   const whole = [];
-  page.on('request', (request) => request.url().includes('/api/v2/traces/') && whole.push(request.url()));
+  page.on('request', (request) => request.url().includes(`/api/v2/traces/${LONG_TRACE}`) && whole.push(request.url()));
   const last = (LONG_SPANS).toString(16).padStart(16, '0');
   await page.evaluate((hash) => (location.hash = hash), `#/trace/${LONG_TRACE}?span=${last}`);
   await page.locator('.wf-row[aria-selected="true"]').waitFor();

@@ -14,7 +14,7 @@ const slowTraces = shop(0).slowTraces;
 const culpritName = CULPRIT.split('.').at(-1);
 
 // Scenario: someone who has never seen the shop follows what is slow with the mouse.
-// Guarantee: three clicks name the function and its line, two more show the line itself.
+// Guarantee: two clicks and a brush name the function, the next shows its line; so does the way through trace and flame graph.
 test('from the list of services to the line of code, by mouse', async () => {
   const page = await openPage(browser, 'services');
   await page.locator('td a:text-is("web")').click();
@@ -35,6 +35,9 @@ test('from the list of services to the line of code, by mouse', async () => {
   const said = await first.innerText();
   assert.ok(said.includes(CULPRIT), `the first cause is ${CULPRIT}: ${said}`);
   assert.ok(said.includes(CULPRIT_PLACE), 'with its file and line');
+  await first.getByRole('button', { name: CULPRIT_PLACE }).click();
+  assert.match(await first.locator('.source .here').innerText(), /112\s*json\.Unmarshal/, 'the third click shows the line');
+  await first.getByRole('button', { name: 'Close the source' }).click();
 
   await first.locator('a.mono').first().click();
   await addressHas(page, '#/trace/');

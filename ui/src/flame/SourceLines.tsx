@@ -1,4 +1,5 @@
 // The source around a line, docked under the graph, where the server knows a repository.
+import './source.css';
 import { useEffect, useRef } from 'react';
 import { readSource } from '../api/profiles';
 import { useAnswer } from '../api/useAnswer';
@@ -7,9 +8,11 @@ import { Failure, Progress } from '../app/Waiting';
 
 export function SourceLines({ file, line, functionName, close }: { file: string; line: number; functionName: string; close: () => void }) {
   const answer = useAnswer(`${file}:${line}`, (signal) => readSource(file, line, signal));
+  const box = useRef<HTMLDivElement>(null);
   const here = useRef<HTMLDivElement>(null);
   useEffect(() => {
-    here.current?.scrollIntoView({ block: 'center' });
+    // Only the box: the page around it stays where the person left it.
+    if (box.current && here.current) box.current.scrollTop = here.current.offsetTop - box.current.clientHeight / 2;
   }, [answer.value]);
   const source = answer.value;
   return (
@@ -40,7 +43,7 @@ export function SourceLines({ file, line, functionName, close }: { file: string;
         </div>
       )}
       {source && (
-        <div className="source" tabIndex={0} role="region" aria-label={`Lines around ${line}`}>
+        <div ref={box} className="source" tabIndex={0} role="region" aria-label={`Lines around ${line}`}>
           {source.lines.map((text, index) => {
             const number = source.first_line + index;
             return (

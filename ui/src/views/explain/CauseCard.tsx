@@ -1,5 +1,7 @@
 // One cause: a sentence, slow against fast, the way through the code, what usually helps, and where to look.
+import { useState } from 'react';
 import type { Cause } from '../../api/explain';
+import { SourceLines } from '../../flame/SourceLines';
 import { formatCount, formatShare } from '../../format/units';
 import { hrefOf } from '../../location/urlState';
 import { detailsOf, ms, operationOf, placeOf } from './wording';
@@ -16,6 +18,7 @@ interface Props {
 export function CauseCard({ cause, rank, target, isTrace, isChange }: Props) {
   const flameParams = cause.function ? { fn: cause.function, find: cause.function } : {};
   const place = placeOf(cause);
+  const [showsSource, setShowsSource] = useState(false);
   return (
     <section className="panel cause" aria-label={`Cause ${rank}`}>
       <span className="rank">{rank}</span>
@@ -27,11 +30,17 @@ export function CauseCard({ cause, rank, target, isTrace, isChange }: Props) {
             <div className="span">{operationOf(cause)}</div>
             {[cause.function, ...(cause.via ?? [])].map((name, depth) => (
               <div key={depth} style={{ marginLeft: 12 * (depth + 1) }}>
-                {name} {depth === 0 && place && <span className="muted" title={cause.file ?? undefined}>{place}</span>}
+                {name}{' '}
+                {depth === 0 && place && (
+                  <button className="place" title={`Source: ${cause.file}`} aria-expanded={showsSource} onClick={() => setShowsSource(!showsSource)}>
+                    {place}
+                  </button>
+                )}
               </div>
             ))}
           </div>
         )}
+        {showsSource && cause.function && cause.file && <SourceLines file={cause.file} line={cause.line ?? 1} functionName={cause.function} close={() => setShowsSource(false)} />}
         {detailsOf(cause, isChange).map((detail) => (
           <p key={detail}>{detail}</p>
         ))}
