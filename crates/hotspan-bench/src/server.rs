@@ -60,6 +60,22 @@ impl Launch {
         Ok(Server { child, http: addresses.0, otlp: addresses.1, ready_after })
     }
 
+    /// Merges the store for good while no server runs: the bytes of each table then, and the CPU time that it took.
+    pub(crate) fn compact(&self) -> anyhow::Result<(Vec<(String, u64)>, Duration)> {
+        let before = cpu_time_of_children()?;
+        let mut command = Command::new(&self.binary);
+        command.args(["store", "compact", "--json", "--store"]).arg(&self.store);
+        let output = command.output().with_context(|| format!("cannot start {}", self.binary.display()))?;
+        anyhow::ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let stats: serde_json::Value = serde_json::from_slice(&output.stdout)?;
+        let levels = stats["levels"].as_array().context("the store has no levels")?;
+        let tables = levels.iter().filter_map(|level| {
+            let bytes = level["bytes"].as_u64()? + level["index_bytes"].as_u64()?;
+            Some((level["table"].as_str()?.to_owned(), bytes))
+        });
+        Ok((tables.collect(), cpu_time_of_children()?.saturating_sub(before)))
+    }
+
     fn last_words(&self) -> String {
         let log = fs::read_to_string(&self.log).unwrap_or_default();
         let lines: Vec<&str> = log.lines().rev().take(8).collect();
@@ -176,8 +192,18 @@ impl Drop for Server {
 
 /// utime and stime: fields 14 and 15, counted behind the name, which may hold spaces.
 pub(crate) fn cpu_time(stat: &str) -> Option<Duration> {
+    two_times(stat, 11)
+}
+
+/// CPU time of all children that have ended.
+fn cpu_time_of_children() -> anyhow::Result<Duration> {
+    two_times(&fs::read_to_string("/proc/self/stat")?, 13).context("procfs tells no CPU time of children")
+}
+
+/// The sum of two neighbouring times in procfs, the first of which is this many fields after the name.
+fn two_times(stat: &str, skipped: usize) -> Option<Duration> {
     let (_, fields) = stat.rsplit_once(')')?;
-    let mut ticks = fields.split_whitespace().skip(11).map(|field| field.parse::<u64>().ok());
+    let mut ticks = fields.split_whitespace().skip(skipped).map(|field| field.parse::<u64>().ok());
     let sum = ticks.next()?? + ticks.next()??;
     Some(Duration::from_millis(sum * 1000 / TICKS_PER_SECOND))
 }

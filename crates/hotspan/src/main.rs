@@ -16,6 +16,7 @@ mod serve;
 mod spans_of;
 mod sql;
 mod store;
+mod store_compact;
 mod store_table;
 mod table;
 mod traces;
@@ -99,7 +100,7 @@ enum Command {
     /// Show, check and document the configuration.
     #[command(subcommand)]
     Config(config::ConfigCommand),
-    /// Check a store, or show what is in it.
+    /// Check a store, merge it for good, or show what is in it.
     #[command(subcommand)]
     Store(store::StoreCommand),
     /// Ask a server with TraceQL: traces, series, or the code of the spans.

@@ -1,4 +1,4 @@
-//! `hotspan store`: is a store sound, and what is in it.
+//! `hotspan store`: is a store sound, what is in it, and can it be smaller.
 
 use std::io::{IsTerminal, Write};
 use std::path::Path;
@@ -11,12 +11,15 @@ use serde_json::json;
 
 use crate::config::{StoreFlags, load};
 use crate::screen::say;
+use crate::store_compact::{Compacted, compact};
 use crate::store_table;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum StoreCommand {
     /// Read everything in a store that no server has open, and name what is damaged
     Check(StoreArguments),
+    /// Merge a store that no server has open for good, which is as small as it gets; a server does so by itself, hour by hour
+    Compact(StoreArguments),
     /// Print what a store holds by table and level; works beside a running server
     Stats(StoreArguments),
 }
@@ -42,6 +45,11 @@ pub(crate) fn run(command: StoreCommand) -> anyhow::Result<()> {
                 anyhow::bail!("{} is damaged in {} places", folder.display(), report.damage.len());
             }
         }
+        StoreCommand::Compact(arguments) => {
+            let folder = load(&arguments.flags.into())?.config.settings.store;
+            let done = runtime.block_on(compact(&folder, show_jobs())).map_err(|error| explain(&folder, error))?;
+            say(if arguments.json { store_table::as_json(&done.after) } else { compact_text(&done) }.trim_end());
+        }
         StoreCommand::Stats(arguments) => {
             let folder = load(&arguments.flags.into())?.config.settings.store;
             let stats = runtime.block_on(StoreStats::read(&folder)).map_err(|error| explain(&folder, error))?;
@@ -54,7 +62,7 @@ pub(crate) fn run(command: StoreCommand) -> anyhow::Result<()> {
 fn explain(folder: &Path, error: LakeError) -> anyhow::Error {
     match error {
         LakeError::InUse { holder, .. } => anyhow::anyhow!(
-            "the store {} is in use by process {holder}; stop it to check the store, or ask it for its state at /api/v1/status",
+            "the store {} is in use by process {holder}; stop it first, or ask it for its state at /api/v1/status",
             folder.display()
         ),
         other => other.into(),
@@ -84,6 +92,36 @@ fn show_progress() -> impl FnMut(Progress) {
         // If the terminal is gone, the result still counts.
         let _ = terminal.write_all(line.as_bytes()).and_then(|()| terminal.flush());
     }
+}
+
+/// Counts merges, on one line that is written over; only where someone is watching.
+fn show_jobs() -> impl FnMut(u64) {
+    let watched = std::io::stderr().is_terminal();
+    move |jobs| {
+        if watched {
+            let mut terminal = std::io::stderr().lock();
+            // If the terminal is gone, the result still counts.
+            let _ = write!(terminal, "\r{jobs} merged\x1b[K\r").and_then(|()| terminal.flush());
+        }
+    }
+}
+
+fn compact_text(done: &Compacted) -> String {
+    let size = |stats: &StoreStats| {
+        let levels = stats.levels.iter();
+        let (segments, bytes) = levels.fold((0, 0), |(segments, bytes), level| {
+            (segments + level.segments, bytes + level.bytes + level.index_bytes)
+        });
+        format!("{segments} segments with {}", store_table::size(bytes))
+    };
+    let merges = if done.jobs == 1 { "1 merge".to_owned() } else { format!("{} merges", done.jobs) };
+    let freed = store_table::size(done.before.removed_bytes);
+    format!(
+        "{} became {} in {merges}; {freed} that were replaced before are deleted\n\n{}",
+        size(&done.before),
+        size(&done.after),
+        store_table::as_text(&done.after)
+    )
 }
 
 fn check_text(report: &CheckReport) -> String {

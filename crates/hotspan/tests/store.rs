@@ -144,6 +144,49 @@ fn a_sound_store_is_called_sound() {
     assert_eq!((&report["sound"], &report["orphans"]), (&true.into(), &serde_json::json!([])));
 }
 
+/// Scenario: a store with young and compacted segments is merged for good, once beside a server and once alone, then again.
+/// Guarantee: beside a server it is refused; alone, each table is a segment of the last level with the same rows, the
+/// answers are the same, nothing that was replaced is left on disk, and there is nothing more to merge.
+#[test]
+fn a_store_is_merged_for_good() {
+    let store = mixed_store();
+    let mut server = Server::start_with(store.path(), &["--compact-after", "1h", "--self-tracing", "false"]);
+    server.wait_ready();
+    let ask = |server: &Server| {
+        let trace = server.get("/api/traces/02020202020202020202020202020202").unwrap();
+        let flame = server.get("/api/v1/profile?app=shop&format=collapsed").unwrap();
+        (text(&trace.body), text(&flame.body))
+    };
+    let answers = ask(&server);
+    assert!(answers.0.contains("operation 1") && answers.1.contains("work 1"), "{answers:?}");
+    let refused = store_command("compact", store.path(), &[]);
+    assert!(!refused.status.success() && text(&refused.stderr).contains("in use by process"));
+    assert!(server.terminate().success());
+
+    let rows = |stats: &serde_json::Value| {
+        let received = ["spans", "samples", "profiles"];
+        received.map(|table| {
+            let levels = stats["levels"].as_array().unwrap().iter().filter(|level| level["table"] == table);
+            levels.map(|level| level["rows"].as_u64().unwrap()).sum::<u64>()
+        })
+    };
+    let before = json(&store_command("stats", store.path(), &["--json"]));
+    let after = json(&store_command("compact", store.path(), &["--json"]));
+    assert_eq!(rows(&before), rows(&after));
+    for level in after["levels"].as_array().unwrap() {
+        // Two of a table if an hour began meanwhile.
+        assert!(level["level"] == 3 && level["segments"].as_u64() <= Some(2), "{level}");
+    }
+    assert_eq!(after["removed_segments"], 0, "{after:#}");
+    assert_eq!(files(store.path(), ".seg").len(), 0);
+    let again = text(&store_command("compact", store.path(), &[]).stdout);
+    assert!(again.contains("in 0 merges"), "{again}");
+    assert!(text(&store_command("check", store.path(), &[]).stdout).ends_with("sound\n"));
+    let server = Server::start_with(store.path(), &["--compact-after", "1h", "--self-tracing", "false"]);
+    server.wait_ready();
+    assert_eq!(ask(&server), answers);
+}
+
 /// Scenario: in an object of each kind, a byte at the start, in the middle or near the end is changed, or the
 /// object is cut short or taken away. Guarantee: check names that object, and only that one, each time.
 #[test]
