@@ -49,7 +49,8 @@ test('completion knows what is stored, and metrics are drawn', async () => {
   await page.locator('.results tbody tr', { hasText: 'calculateTax' }).first().waitFor();
   await field.fill('{ } | quantile_over_time(duration, .99) by (resource.service.name)');
   await field.press('Enter');
-  await page.getByText(/^\d+ series$/).waitFor();
+  await page.getByLabel('Evidence').getByText(/^\d+ series/).waitFor();
+  await page.locator('.chart-legend li', { hasText: 'tax' }).waitFor();
   await page.finish();
 });
 

@@ -104,6 +104,11 @@ test('from the list of services to the line of code, by keyboard', async () => {
   await page.locator('.source .here').waitFor();
   assert.match(await page.locator('.source .here').innerText(), /112\s*json\.Unmarshal/);
   await press(page, '?');
-  await page.getByRole('dialog', { name: 'Keys' }).waitFor();
+  const keys = page.getByRole('dialog', { name: 'Keys' });
+  await keys.waitFor();
+  const before = page.url();
+  await press(page, 'Escape');
+  await keys.waitFor({ state: 'detached' });
+  assert.equal(page.url(), before, 'Esc closes the dialog and leads nowhere else');
   await page.finish();
 });

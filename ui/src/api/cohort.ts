@@ -75,7 +75,8 @@ export async function cohortTraces(question: CohortQuestion, signal: AbortSignal
 /** Share of the time of which the ledger knows where it went. */
 export function explainedShare({ duration_ns, parts }: Ledger): number | undefined {
   const unexplained = parts.find((part) => part.kind === 'unexplained')?.ns ?? 0;
-  return duration_ns > 0 ? 1 - unexplained / duration_ns : undefined;
+  // Samples may claim a little more than there was: nothing is then left to explain.
+  return duration_ns > 0 ? Math.min(1, 1 - unexplained / duration_ns) : undefined;
 }
 
 export function cohortLedger(question: CohortQuestion, signal: AbortSignal): Promise<Ledger> {

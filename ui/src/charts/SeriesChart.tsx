@@ -3,8 +3,8 @@ import { useMemo, useRef, useState } from 'react';
 import { useElementSize } from '../app/useElementSize';
 import { timeWithUtc } from '../format/clock';
 import { clockTicks, labelAnchor } from '../format/timeTicks';
-import { type Theme, useTheme } from '../theme/theme';
-import { serviceColour } from '../theme/evenPalette';
+import { serviceColours } from '../theme/evenPalette';
+import { useTheme } from '../theme/theme';
 
 export interface Line {
   label: string;
@@ -27,6 +27,8 @@ export function SeriesChart({ lines, fromMs, toMs, height = 110, format, label, 
   const { width } = useElementSize(box);
   const [drag, setDrag] = useState<{ from: number; to: number } | null>(null);
   const [hover, setHover] = useState<number | null>(null);
+  const colours = useMemo(() => serviceColours(lines.map((line) => line.label), theme), [lines, theme]);
+  const colourOf = (label: string) => (lines.length === 1 ? 'var(--accent)' : colours.get(label)!);
   const highest = useMemo(() => Math.max(1e-12, ...lines.flatMap((line) => line.points.map((point) => point.value))), [lines]);
   const plot = { left: 84, right: Math.max(85, width - 12), top: 8, bottom: height - 20 };
   const x = (at: number) => plot.left + ((at - fromMs) / (toMs - fromMs)) * (plot.right - plot.left);
@@ -69,7 +71,7 @@ export function SeriesChart({ lines, fromMs, toMs, height = 110, format, label, 
           </text>
         ))}
         {lines.map((line, index) => (
-          <path key={line.label + index} d={pathOf(line, x, y)} fill="none" stroke={lineColour(line.label, lines.length, theme)} strokeWidth={1.5} />
+          <path key={line.label + index} d={pathOf(line, x, y)} fill="none" stroke={colourOf(line.label)} strokeWidth={1.5} />
         ))}
         {drag && <rect x={x(Math.min(drag.from, drag.to))} width={Math.abs(x(drag.to) - x(drag.from))} y={plot.top} height={plot.bottom - plot.top} fill="var(--accent)" opacity={0.2} />}
         {hover !== null && !drag && <line x1={x(hover)} x2={x(hover)} y1={plot.top} y2={plot.bottom} stroke="var(--line-strong)" />}
@@ -79,17 +81,24 @@ export function SeriesChart({ lines, fromMs, toMs, height = 110, format, label, 
           {timeWithUtc(hover)}
           {lines.slice(0, 8).map((line) => (
             <div key={line.label}>
+              {lines.length > 1 && <i className="line-mark" style={{ background: colourOf(line.label) }} />}
               {line.label} <b>{format(valueAt(line, hover))}</b>
             </div>
           ))}
         </div>
       )}
+      {lines.length > 1 && (
+        <ul className="chart-legend">
+          {lines.map((line, index) => (
+            <li key={line.label + index}>
+              <i className="line-mark" style={{ background: colourOf(line.label) }} />
+              {line.label}
+            </li>
+          ))}
+        </ul>
+      )}
     </div>
   );
-}
-
-function lineColour(label: string, count: number, theme: Theme): string {
-  return count === 1 ? 'var(--accent)' : serviceColour(label, theme);
 }
 
 function pathOf(line: Line, x: (at: number) => number, y: (value: number) => number): string {

@@ -30,6 +30,11 @@ interface Hover {
   y: number;
 }
 
+/** On the side of the pointer that has more room. */
+function beside(x: number, y: number): React.CSSProperties {
+  return { ...(x > innerWidth / 2 ? { right: innerWidth - x + 14 } : { left: x + 14 }), ...(y > innerHeight * 0.6 ? { bottom: innerHeight - y + 12 } : { top: y + 16 }) };
+}
+
 export function FlameCanvas({ look, window: target, onWindow, onNode, onMenu, tip, follow, children }: Props) {
   const scroller = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
@@ -204,7 +209,7 @@ export function FlameCanvas({ look, window: target, onWindow, onNode, onMenu, ti
       )}
       {brush && <div className="flame-brush" style={{ left: Math.min(brush.from, brush.to) - scroller.current!.getBoundingClientRect().left, width: Math.abs(brush.to - brush.from), height: Math.max(contentHeight, size.height) }} />}
       {hover && hoverBox >= 0 && (
-        <div className="tip" style={{ left: Math.min(hover.x + 14, innerWidth - 380), ...(hover.y > innerHeight * 0.6 ? { bottom: innerHeight - hover.y + 12 } : { top: hover.y + 16 }) }}>
+        <div className="tip" style={beside(hover.x, hover.y)}>
           {tip(hoverBox)}
         </div>
       )}

@@ -27,7 +27,7 @@ import { TimelineAxis } from './TimelineAxis';
 import { neighbour, TreeMirror } from './TreeMirror';
 import { type TimedSource, useTimedSamples, useTimeline } from './timedSamples';
 import type { Transform } from './transforms';
-import { findByPath, type FlameTree, levelCount } from './tree';
+import { findByPath, type FlameTree, heaviestNamed, levelCount } from './tree';
 import { FLAME_VIEWS, type FlameViewName, useFlameState } from './useFlameState';
 import { useFlameTree } from './useFlameTree';
 import { useFlameWindow } from './useFlameWindow';
@@ -139,7 +139,7 @@ export function FlameView({ bytes, unit, title, prefix = '', diffMode: wantedMod
   const saved = () => ({ title, tree: tree!, look, window: shownWindow, canvas: () => stage.current?.querySelector<HTMLCanvasElement>('.flame-canvas'), pprof });
   const openMore = (x: number, y: number) => tree && setMenu({ x, y, title: 'Graph', items: graphMenu(saved(), addTransform, setNote) });
 
-  const current = selectedNode >= 0 ? selectedNode : state.zoom && tree ? Math.max(0, findByPath(tree, parseInt(state.zoom, 16))) : 0;
+  const current = tree ? Math.max(0, selectedNode >= 0 ? selectedNode : state.zoom ? findByPath(tree, parseInt(state.zoom, 16)) : heaviestNamed(tree, selectedName)) : 0;
   const undo = () => change({ transforms: state.transforms.slice(0, -1), zoom: '', window: '' });
   const bindings: KeyBinding[] = [
     ...FLAME_VIEWS.map((view: FlameViewName, index) => ({ key: String(index + 1), does: view, run: () => change({ view }) })),

@@ -278,6 +278,15 @@ export function findByPath(tree: FlameTree, pathHash: number): number {
   return tree.pathHash.indexOf(pathHash >>> 0);
 }
 
+/** Where most of a function's time is; −1 where it is not at all. */
+export function heaviestNamed(tree: FlameTree, name: number): number {
+  let best = -1;
+  for (let node = name < 0 ? tree.count : 0; node < tree.count; node++) {
+    if (tree.name[node] === name && (best < 0 || tree.total[node]! > tree.total[best]!)) best = node;
+  }
+  return best;
+}
+
 /** Names from the root to the node. */
 export function stackOf(tree: FlameTree, node: number): number[] {
   const stack: number[] = [];

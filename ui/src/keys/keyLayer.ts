@@ -23,6 +23,8 @@ function isTyping(target: EventTarget | null): boolean {
 
 function onKeyDown(event: KeyboardEvent): void {
   if (event.defaultPrevented || event.altKey || event.metaKey) return;
+  // Keys belong to a dialog while one is open; Esc closes it by itself.
+  if (document.querySelector('dialog[open]')) return;
   if (isTyping(event.target)) {
     // Esc leaves a field, so that every other key works again without a mouse; browsers would empty a search field on the way.
     if (event.key === 'Escape') {

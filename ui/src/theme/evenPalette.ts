@@ -50,12 +50,8 @@ export function css([r, g, b]: Rgb): string {
   return `rgb(${r} ${g} ${b})`;
 }
 
+/** Edges, bars and lines: strong enough (3:1) against both panel colours. */
 const markColour = (hue: number, theme: 'light' | 'dark') => css(theme === 'light' ? oklchToRgb(0.6, 0.13, hue) : oklchToRgb(0.72, 0.12, hue));
-
-/** Edge and bar colour of a service: strong enough (3:1) against both panel colours. */
-export function serviceColour(service: string, theme: 'light' | 'dark'): string {
-  return markColour(hueOf(service), theme);
-}
 
 /** Colours of services that stand side by side: the usual one of each, moved to the nearest free hue where two would look alike. */
 export function serviceColours(services: readonly string[], theme: 'light' | 'dark'): ReadonlyMap<string, string> {

@@ -18,12 +18,13 @@ describe('wording of explanations', () => {
     const details = detailsOf({
       ...cause,
       calls: { slow: 40, fast: 2, more_calls_ms: 380, slower_calls_ms: 20, failed_share: 0 },
-      where: [{ attribute: 'customer', value: 'acme', slow: 0.9, fast: 0.1 }, { attribute: 'cart.items', slow: 44, fast: 3 }],
+      where: [{ attribute: 'customer', value: 'acme', slow: 0.9, fast: 0.1 }, { attribute: 'cart.items', slow: 44, fast: 3 }, { attribute: 'cents', slow: 225051.7, fast: 83.3 }],
     });
     expect(details).toEqual([
       '40.0 calls a request instead of 2.0: 380 ms by more calls, 20 ms by slower ones.',
       'customer = acme in 90 % of slow and 10 % of fast requests.',
       'cart.items is 44.0 on average instead of 3.0.',
+      'cents is 225,052 on average instead of 83.3.',
     ]);
   });
   it('says what a function waited for a CPU, where that is worth a word', () => {

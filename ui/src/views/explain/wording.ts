@@ -14,6 +14,8 @@ export function operationOf({ service, operation, callee }: { service: string; o
   return `${service} ${operation}`.trim() + (callee ? ` → ${callee}` : '');
 }
 
+const mean = (value: number) => (Math.abs(value) < 100 ? value.toFixed(1) : formatCount(value));
+
 /** A smaller share of a difference is not worth a sentence. */
 const WORTH_A_WORD = 0.1;
 
@@ -26,7 +28,7 @@ export function detailsOf({ calls, where, delta_ms, waiting_for_cpu_ms = 0 }: Ca
     details.push(`${calls.slow.toFixed(1)} calls a request instead of ${calls.fast.toFixed(1)}: ${ms(calls.more_calls_ms)} by more calls, ${ms(calls.slower_calls_ms)} by slower ones.`);
   }
   for (const { attribute, value, slow, fast } of where ?? []) {
-    details.push(value === undefined ? `${attribute} is ${slow.toFixed(1)} on average instead of ${fast.toFixed(1)}.` : `${attribute} = ${value} in ${formatShare(slow)} of ${these} and ${formatShare(fast)} of ${those}.`);
+    details.push(value === undefined ? `${attribute} is ${mean(slow)} on average instead of ${mean(fast)}.` : `${attribute} = ${value} in ${formatShare(slow)} of ${these} and ${formatShare(fast)} of ${those}.`);
   }
   return details;
 }

@@ -84,7 +84,6 @@ export default function TracesView() {
                     label={query}
                     format={(value) => (/duration/.test(query) ? formatDuration(value * 1e9) : String(Number(value.toPrecision(3))))}
                   />
-                  <p className="muted">{series.length} series</p>
                 </>
               )}
             </Shown>
@@ -143,8 +142,8 @@ export default function TracesView() {
         )}
       </div>
       <EvidenceStrip
-        evidence={evidence}
-        extra={rows ? describeList(rows.length, listed, grid) : undefined}
+        evidence={isMetrics ? null : evidence}
+        extra={isMetrics ? `${formatCount(metrics.value?.length ?? 0)} series, counted from all spans that match` : rows ? describeList(rows.length, listed, grid) : undefined}
       />
     </>
   );
