@@ -155,6 +155,9 @@ test('a waterfall folds what repeats and finds what is asked', async () => {
   await page.getByLabel('Filter spans').fill('calculateTax');
   await page.getByText('1 match').waitFor();
   await page.getByLabel('Filter spans').fill('');
+  await page.getByRole('button', { name: '−', exact: true }).click();
+  await page.getByRole('button', { name: '4 of 5 levels' }).click();
+  await page.getByRole('button', { name: 'all levels' }).waitFor();
   await page.getByRole('button', { name: 'Critical path' }).click();
   await page.waitForFunction(() => document.querySelectorAll('.wf-row').length > 3);
   await page.finish();

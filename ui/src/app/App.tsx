@@ -1,4 +1,4 @@
-import { useState } from 'react';
+import { type ReactNode, useState } from 'react';
 import { useIsWaiting } from '../api/inFlight';
 import { useKeys } from '../keys/keyLayer';
 import { shiftRange } from '../location/timeRange';
@@ -10,13 +10,21 @@ import { NavBar } from './NavBar';
 import { useView } from './viewLoading';
 import { Empty } from './Waiting';
 
+/** Only the frame is drawn again when an answer comes or goes, not what stands in it. */
+function BusyMain({ children }: { children: ReactNode }) {
+  return (
+    <main className="view" aria-busy={useIsWaiting()}>
+      {children}
+    </main>
+  );
+}
+
 export function App() {
   const { path } = usePageLocation();
   const { range } = useTimeRange();
   const name = path[0] ?? 'services';
   const View = useView(name);
   const [keysShown, setKeysShown] = useState(false);
-  const isWaiting = useIsWaiting();
   useKeys('Everywhere', [
     { key: '?', does: 'all keys', run: () => setKeysShown(true) },
     { key: 't', does: 'light or dark', run: toggleTheme },
@@ -28,7 +36,7 @@ export function App() {
   return (
     <div className="app">
       <NavBar showKeys={() => setKeysShown(true)} />
-      <main className="view" aria-busy={isWaiting}>
+      <BusyMain>
         {View && <View key={name === 'trace' ? path[1] : name} traceId={path[1] ?? ''} />}
         {View === undefined && (
           <Empty title="There is no such page">
@@ -37,7 +45,7 @@ export function App() {
             </p>
           </Empty>
         )}
-      </main>
+      </BusyMain>
       {keysShown && <KeysOverlay close={() => setKeysShown(false)} />}
     </div>
   );

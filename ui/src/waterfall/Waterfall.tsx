@@ -14,6 +14,7 @@ import { SpanDrawer } from './SpanDrawer';
 import { filterSpans } from './spanFilter';
 import { clampTime, timeTicks, type TimeWindow } from './TimeWindow';
 import type { TraceModel } from './traceModel';
+import { WaterfallBar } from './WaterfallBar';
 import { WaterfallMinimap } from './WaterfallMinimap';
 import { WaterfallLegend } from './WaterfallLegend';
 import { GroupRow, SpanRow } from './WaterfallRow';
@@ -209,28 +210,18 @@ export function Waterfall({ trace, details, facts, selected, onSelect, filter, o
   return (
     <div className="wf" ref={frame}>
       <WaterfallMinimap trace={trace} window={window} onWindow={setWindow} />
-      <div className="bar" style={{ padding: '2px 8px' }}>
-        <input ref={filterField} type="search" className="mono" aria-label="Filter spans" placeholder="word key=value error >100ms -not" style={{ width: 280 }} value={filter} onChange={(event) => onFilter(event.target.value)} />
-        {matched && <span>{matches.toLocaleString('en-US')} match</span>}
-        {matched && (
-          <label>
-            <input type="checkbox" checked={onlyMatches} onChange={(event) => setOnlyMatches(event.target.checked)} /> only these
-          </label>
-        )}
-        <button aria-pressed={onlyCritical} title="b" onClick={() => setOnlyCritical(!onlyCritical)}>
-          Critical path
-        </button>
-        <span className="buttons" role="group" aria-label="Levels">
-          <button title="-" onClick={() => setMaxDepth(Math.max(0, Math.min(maxDepth, deepest) - 1))}>
-            −
-          </button>
-          <button onClick={() => (setMaxDepth(Infinity), setCollapsed(new Set()))}>{Number.isFinite(maxDepth) ? `${maxDepth + 1} of ${deepest + 1} levels` : 'all levels'}</button>
-          <button title="+" onClick={() => setMaxDepth(maxDepth + 1 >= deepest ? Infinity : maxDepth + 1)}>
-            +
-          </button>
-        </span>
-        {zoomed && <button onClick={() => setWindow({ from: 0, to: trace.totalNs })}>Whole time</button>}
-      </div>
+      <WaterfallBar
+        filter={filter}
+        onFilter={onFilter}
+        filterField={filterField}
+        matches={matched && matches}
+        onlyMatches={onlyMatches}
+        setOnlyMatches={setOnlyMatches}
+        onlyCritical={onlyCritical}
+        setOnlyCritical={setOnlyCritical}
+        levels={{ shown: maxDepth + 1, all: deepest + 1, set: (levels) => setMaxDepth(levels > deepest ? Infinity : Math.max(0, levels - 1)), unfold: () => setCollapsed(new Set()) }}
+        showWhole={zoomed ? () => setWindow({ from: 0, to: trace.totalNs }) : null}
+      />
       <div className="wf-axis" aria-hidden="true">
         <span style={{ paddingLeft: 8 }}>{rows.length.toLocaleString('en-US')} rows</span>
         <span className="ticks">

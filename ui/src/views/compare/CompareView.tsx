@@ -12,12 +12,12 @@ import { Failure, Progress } from '../../app/Waiting';
 import type { DiffMode, SideSizes } from '../../flame/diff';
 import type { LoadedFlame } from '../../flame/flameWorker';
 import { FlameView } from '../../flame/FlameView';
-import { dateAndTime, utc } from '../../format/clock';
+import { dateAndTime } from '../../format/clock';
 import { useKeys } from '../../keys/keyLayer';
-import { RELATIVE_RANGES } from '../../location/timeRange';
 import { changeParams, usePageLocation, useParam } from '../../location/urlState';
 import { useTimeRange } from '../../location/useTimeRange';
 import { ComparePresets } from './ComparePresets';
+import { SideEditor } from './SideEditor';
 import { profileSelector, rangeOfSide, type Side } from './sides';
 
 const MODES: readonly [DiffMode, string][] = [
@@ -148,46 +148,5 @@ export default function CompareView() {
       </div>
       <EvidenceStrip evidence={evidence} extra={`A ${dateAndTime(rangeA.fromMs)} – ${dateAndTime(rangeA.toMs)} · B ${dateAndTime(rangeB.fromMs)} – ${dateAndTime(rangeB.toMs)}`} />
     </>
-  );
-}
-
-function SideEditor({ name, title, side, shown, isSpans }: { name: 'a' | 'b'; title: string; side: Side; shown: { fromMs: number; toMs: number }; isSpans: boolean }) {
-  const [draft, setDraft] = useState<string | null>(null);
-  const chosen = RELATIVE_RANGES.find((known) => known.range.from === side.from)?.label ?? (side.from ? 'fixed' : 'half');
-  return (
-    <span className="row grow">
-      <b>{title}</b>
-      <input
-        type="search"
-        className="mono grow"
-        aria-label={`${title}: ${isSpans ? 'TraceQL' : 'labels'}`}
-        placeholder={isSpans ? '{ name = "checkout" && duration < 200ms }' : 'version="1.4.1"'}
-        value={draft ?? side.selector}
-        onChange={(event) => setDraft(event.target.value)}
-        onBlur={() => setDraft(null)}
-        onKeyDown={(event) => {
-          if (event.key === 'Enter' && draft !== null) changeParams({ [`${name}.q`]: draft.trim() });
-        }}
-      />
-      <select
-        aria-label={`${title}: time`}
-        title={`${utc(shown.fromMs)} to ${utc(shown.toMs)}`}
-        value={chosen}
-        onChange={(event) => {
-          const known = RELATIVE_RANGES.find((candidate) => candidate.label === event.target.value);
-          changeParams({ [`${name}.from`]: known?.range.from ?? null, [`${name}.to`]: known?.range.to ?? null });
-        }}
-      >
-        <option value="half">{name === 'a' ? 'first half of the range' : 'second half of the range'}</option>
-        {RELATIVE_RANGES.map((known) => (
-          <option key={known.label}>{known.label}</option>
-        ))}
-        {chosen === 'fixed' && (
-          <option value="fixed">
-            {dateAndTime(shown.fromMs)} – {dateAndTime(shown.toMs)}
-          </option>
-        )}
-      </select>
-    </span>
   );
 }
