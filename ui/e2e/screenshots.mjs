@@ -2,7 +2,7 @@
 // without it one is started, and given a minute of load first.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { launch } from './browser.mjs';
+import { launch, settle } from './browser.mjs';
 import { startServer } from './server.mjs';
 
 const folder = resolve(process.argv[2] ?? join(import.meta.dirname, '../../docs/screenshots'));
@@ -34,7 +34,7 @@ try {
     merged: `trace/${trace}?merged=1&${range}`,
     timeline: `trace/${trace}?scope=trace&view=timeline&colour=thread&${range}`,
     profiles: `profiles?service=tax&${range}`,
-    compare: `compare?service=tax&${range}`,
+    compare: `compare?service=checkout&mode=per-request&${range}`,
     explain: `explain?target=${query}&${range}`,
     status: `status?${range}`,
   };
@@ -44,9 +44,11 @@ try {
     for (const [name, hash] of Object.entries(views)) {
       await page.goto('about:blank');
       await page.goto(`${origin}/#/${hash}`);
-      await page.waitForLoadState('networkidle').catch(() => undefined);
-      await page.locator('.progress').first().waitFor({ state: 'detached' }).catch(() => undefined);
+      await settle(page);
+      if (name === 'compare') await page.getByRole('button', { name: /fast half/ }).click();
+      // Rates need some looks at the server; a graph that is drawn moves for a moment.
       await page.waitForTimeout(name === 'status' ? 6000 : 500);
+      await settle(page);
       const path = join(folder, `${name}-${colorScheme}.webp`);
       // Playwright itself knows no WebP, which is a third of a PNG here.
       const { data } = await session.send('Page.captureScreenshot', { format: 'webp', quality: 68 });

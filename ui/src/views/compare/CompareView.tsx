@@ -2,11 +2,12 @@
 import { useCallback, useMemo, useState } from 'react';
 import { cohortDiff, cohortFlame } from '../../api/cohort';
 import type { Exactness } from '../../api/evidence';
-import { extentOfSeries, readLabelValues, selectDiff, selectFlame, selectSeries } from '../../api/profiles';
+import { extentOfSeries, readLabelValues, type Scope, selectDiff, selectFlame, selectSeries } from '../../api/profiles';
 import { CPU_TYPE, unitOfType } from '../../api/profileTypes';
 import { type Answer, useAnswer } from '../../api/useAnswer';
 import { EvidenceStrip } from '../../app/EvidenceStrip';
 import { FitToData } from '../../app/FitToData';
+import { ScopeSelect } from '../../app/ScopeSelect';
 import { TypeSelect } from '../../app/TypeSelect';
 import { Failure, Progress } from '../../app/Waiting';
 import type { DiffMode, SideSizes } from '../../flame/diff';
@@ -16,6 +17,7 @@ import { dateAndTime } from '../../format/clock';
 import { useKeys } from '../../keys/keyLayer';
 import { changeParams, usePageLocation, useParam } from '../../location/urlState';
 import { useTimeRange } from '../../location/useTimeRange';
+import { spansOf } from '../../traceql/narrow';
 import { ComparePresets } from './ComparePresets';
 import { SideEditor } from './SideEditor';
 import { profileSelector, rangeOfSide, type Side } from './sides';
@@ -36,6 +38,8 @@ export default function CompareView() {
   const [type, setType] = useParam('type', CPU_TYPE);
   const [modeText, setMode] = useParam('mode', 'share');
   const [layout, setLayout] = useParam('layout', 'merged');
+  const [scopeText, setScope] = useParam('scope', 'subtree');
+  const scope = scopeText as Scope;
   const [evidence, setEvidence] = useState<Exactness | null>(null);
   const [requests, setRequests] = useState<{ a?: number; b?: number }>({});
   const services = useAnswer(`services|${resolved.fromMs}`, (signal) => readLabelValues('service_name', [], resolved, signal));
@@ -49,16 +53,16 @@ export default function CompareView() {
   const rangeA = useMemo(() => rangeOfSide(sides.a, { fromMs: resolved.fromMs, toMs: middle }), [sides.a, resolved.fromMs, middle]);
   const rangeB = useMemo(() => rangeOfSide(sides.b, { fromMs: middle, toMs: resolved.toMs }), [sides.b, resolved.toMs, middle]);
   const isSpans = kind === 'spans';
-  const queryA = isSpans ? sides.a.selector || `{ resource.service.name = ${JSON.stringify(service)} }` : profileSelector(sides.a.selector, service);
-  const queryB = isSpans ? sides.b.selector || `{ resource.service.name = ${JSON.stringify(service)} }` : profileSelector(sides.b.selector, service);
-  const key = service || isSpans ? [kind, type, queryA, queryB, rangeA.fromMs, rangeA.toMs, rangeB.fromMs, rangeB.toMs].join('|') : null;
+  const queryA = isSpans ? sides.a.selector || spansOf(service) : profileSelector(sides.a.selector, service);
+  const queryB = isSpans ? sides.b.selector || spansOf(service) : profileSelector(sides.b.selector, service);
+  const key = service || isSpans ? [kind, scope, type, queryA, queryB, rangeA.fromMs, rangeA.toMs, rangeB.fromMs, rangeB.toMs].join('|') : null;
   const cohortType = isSpans && type === CPU_TYPE ? 'cpu' : type;
   const diff = useAnswer(key && layout === 'merged' ? key : null, (signal) =>
-    isSpans ? cohortDiff({ query: queryB, baseline: queryA, type: cohortType, range: rangeB, baselineRange: rangeA }, signal) : selectDiff({ typeId: type, selector: queryA, range: rangeA }, { typeId: type, selector: queryB, range: rangeB }, MOST_NODES, signal),
+    isSpans ? cohortDiff({ query: queryB, baseline: queryA, type: cohortType, range: rangeB, baselineRange: rangeA, scope }, signal) : selectDiff({ typeId: type, selector: queryA, range: rangeA }, { typeId: type, selector: queryB, range: rangeB }, MOST_NODES, signal),
   );
   const beside = key && layout === 'beside' ? key : null;
-  const left = useAnswer(beside && `a|${beside}`, (signal) => (isSpans ? cohortFlame({ query: queryA, type: cohortType, range: rangeA }, signal) : selectFlame({ typeId: type, selector: queryA, range: rangeA }, MOST_NODES, signal)));
-  const right = useAnswer(beside && `b|${beside}`, (signal) => (isSpans ? cohortFlame({ query: queryB, type: cohortType, range: rangeB }, signal) : selectFlame({ typeId: type, selector: queryB, range: rangeB }, MOST_NODES, signal)));
+  const left = useAnswer(beside && `a|${beside}`, (signal) => (isSpans ? cohortFlame({ query: queryA, type: cohortType, range: rangeA, scope }, signal) : selectFlame({ typeId: type, selector: queryA, range: rangeA }, MOST_NODES, signal)));
+  const right = useAnswer(beside && `b|${beside}`, (signal) => (isSpans ? cohortFlame({ query: queryB, type: cohortType, range: rangeB, scope }, signal) : selectFlame({ typeId: type, selector: queryB, range: rangeB }, MOST_NODES, signal)));
   const sizes = useMemo<Partial<SideSizes>>(
     () => ({ secondsA: (rangeA.toMs - rangeA.fromMs) / 1000, secondsB: (rangeB.toMs - rangeB.fromMs) / 1000, requestsA: requests.a, requestsB: requests.b }),
     [rangeA, rangeB, requests],
@@ -102,6 +106,7 @@ export default function CompareView() {
         </span>
         <h1>{service}</h1>
         <TypeSelect value={type} set={setType} range={resolved} />
+        {isSpans && <ScopeSelect value={scope} set={setScope} />}
         <label>
           By{' '}
           <select value={mode} onChange={(event) => setMode(event.target.value)}>

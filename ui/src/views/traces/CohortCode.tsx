@@ -5,6 +5,7 @@ import type { Exactness } from '../../api/evidence';
 import type { Scope } from '../../api/profiles';
 import { typeLabel, unitOfType } from '../../api/profileTypes';
 import { useAnswer } from '../../api/useAnswer';
+import { ScopeSelect } from '../../app/ScopeSelect';
 import { TypeSelect } from '../../app/TypeSelect';
 import { Failure, Progress } from '../../app/Waiting';
 import type { DiffMode, SideSizes } from '../../flame/diff';
@@ -54,12 +55,7 @@ export function CohortCode({ query, baseline, range, subject, onEvidence }: Prop
           {baseline ? `${subject} against the rest` : `Code of ${subject}`}
         </b>
         <TypeSelect value={type} set={setType} range={range} />
-        <select aria-label="Scope" value={scope} onChange={(event) => setScope(event.target.value)}>
-          <option value="span">the spans alone</option>
-          <option value="subtree">with their children</option>
-          <option value="trace">whole traces</option>
-          <option value="process">their processes</option>
-        </select>
+        <ScopeSelect value={scope} set={setScope} />
         {baseline && (
           <select aria-label="Compare by" value={mode} onChange={(event) => setMode(event.target.value)}>
             {MODES.map(([name, label]) => (
