@@ -1,6 +1,6 @@
 //! Did the change help? Durations and the cost of each function, before and after, with intervals.
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use serde::Serialize;
 
 use crate::explanation::SideSummary;
@@ -10,7 +10,7 @@ use crate::moved::service_name;
 use crate::statistics::bootstrap::{Side, difference_intervals};
 use crate::statistics::false_discovery::benjamini_hochberg;
 use crate::statistics::welch::{Moments, welch};
-use crate::tree::{NodeId, NodeKey};
+use crate::tree::{NodeId, NodeKey, Tree};
 use crate::vocabulary::{TextId, Vocabulary};
 
 /// Whether a change helped.
@@ -66,6 +66,10 @@ pub struct FunctionChange {
 /// False discoveries among the functions that are named.
 const DISCOVERY_RATE: f64 = 0.01;
 const MOST_FUNCTIONS: usize = 15;
+/// Functions among which those are looked for that say something of their own.
+const MOST_LOOKED_AT: usize = 500;
+/// The share of a caller's change that a function has for the two to be one change.
+const NEARLY_ALL: f64 = 0.97;
 
 /// Compares two sides of a ledger: index 0 is after, index 1 is before.
 pub fn compare(
@@ -80,7 +84,7 @@ pub fn compare(
         [0, 1].map(|side| vec![ledger.sides[side].iter().map(|vector| vector.duration).collect::<Vec<f64>>()]);
     let [left, right] = [0, 1].map(|side| Side { columns: &durations[side], known_variance: None });
     let interval = difference_intervals(left, right, seed)[0];
-    let difference = matrix.difference(crate::tree::Tree::ROOT);
+    let difference = matrix.difference(Tree::ROOT);
     let is_enough = after.spans >= FEW_REQUESTS && before.spans >= FEW_REQUESTS;
     let change = match difference.delta {
         _ if !is_enough => Change::NotEnoughData,
@@ -118,8 +122,15 @@ fn functions(vocabulary: &Vocabulary, ledger: &Ledger, seed: u64) -> Vec<Functio
     tested.sort_by(|a, b| b.1.abs().total_cmp(&a.1.abs()).then_with(|| a.0.cmp(&b.0)));
     let ps: Vec<f64> = tested.iter().map(|(_, _, p)| *p).collect();
     let believed = benjamini_hochberg(&ps, DISCOVERY_RATE);
+    let changed: Vec<Changed<'_>> = tested
+        .iter()
+        .zip(believed)
+        .filter(|(_, is)| *is)
+        .take(MOST_LOOKED_AT)
+        .map(|((key, delta, _), _)| Changed { key, delta: *delta, places: &places[key] })
+        .collect();
     let chosen: Vec<&(String, TextId)> =
-        tested.iter().zip(believed).filter(|(_, is)| *is).map(|((key, ..), _)| key).take(MOST_FUNCTIONS).collect();
+        telling(&ledger.tree, &changed).into_iter().take(MOST_FUNCTIONS).map(|changed| changed.key).collect();
     let columns = [0, 1].map(|side| {
         chosen.iter().map(|key| column(&ledger.tree, &ledger.sides[side], &places[*key], &[])).collect::<Vec<_>>()
     });
@@ -142,6 +153,48 @@ fn functions(vocabulary: &Vocabulary, ledger: &Ledger, seed: u64) -> Vec<Functio
             }
         })
         .collect()
+}
+
+/// A function whose cost changed, and where it is called.
+struct Changed<'a> {
+    key: &'a (String, TextId),
+    delta: f64,
+    places: &'a [NodeId],
+}
+
+impl Changed<'_> {
+    fn is_own(&self, tree: &Tree) -> bool {
+        self.places.iter().any(|node| tree.node(*node).is_own)
+    }
+
+    /// Whether another one's change is the same but for a little.
+    fn is_nearly(&self, other: &Self) -> bool {
+        self.delta * other.delta > 0.0 && self.delta.abs() >= NEARLY_ALL * other.delta.abs()
+    }
+}
+
+/// The functions that say something of their own. A change is seen in all callers of the function that changed, and in what
+/// it calls: of such a chain the deepest of own code is told, and libraries below it only with a change of their own.
+fn telling<'a, 'c>(tree: &Tree, changed: &'a [Changed<'c>]) -> Vec<&'a Changed<'c>> {
+    let mut number: HashMap<NodeId, usize> = HashMap::new();
+    for (at, function) in changed.iter().enumerate() {
+        number.extend(function.places.iter().map(|node| (*node, at)));
+    }
+    let mut is_told = vec![true; changed.len()];
+    for (below, function) in changed.iter().enumerate() {
+        let callers: HashSet<usize> = function
+            .places
+            .iter()
+            .flat_map(|node| tree.upward(*node).skip(1))
+            .filter_map(|node| number.get(&node).copied())
+            .filter(|above| *above != below)
+            .collect();
+        for above in callers.into_iter().filter(|above| function.is_nearly(&changed[*above])) {
+            let says_more = function.is_own(tree) || !changed[above].is_own(tree);
+            is_told[if says_more { above } else { below }] = false;
+        }
+    }
+    changed.iter().zip(is_told).filter(|(_, is_told)| *is_told).map(|(function, _)| function).collect()
 }
 
 /// Means by function, over all the places where it is called.

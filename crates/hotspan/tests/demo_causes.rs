@@ -4,6 +4,7 @@
 
 mod support;
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -23,10 +24,9 @@ struct Planted {
     pattern: Option<&'static str>,
 }
 
-/// Seconds of real load are chance: where 95 of 100 answers are right, fewer than this are in one run of 200. What misses most
-/// is one trace of `bundles`: under load the profiler samples less often, and two samples of a request name its operation, but
-/// no function. How many are right is measured by `each_problem_for_a_minute`.
-const FIRST_OF_15: usize = 12;
+/// Seconds of real load are chance: of 15 answers that are right 97 times of 100, fewer than this are in one run of 100. How
+/// many are right is measured by `each_problem_for_a_minute`.
+const FIRST_OF_15: usize = 13;
 
 /// Work. On a machine that others keep busy, most of its time may be waiting for a CPU.
 const RUNNING: &[&str] = &["cpu", "gc", "scheduling"];
@@ -165,6 +165,12 @@ fn slowest_trace(demo: &Demo, query: &str, (from, to): (u64, u64)) -> String {
     slowest.map_or_else(|| "00".repeat(16), |trace| trace["traceID"].as_str().unwrap().to_owned())
 }
 
+/// Two shops on two cores would be slow by each other.
+fn one_shop_at_a_time() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 fn wait_until_shop_answers(store: &std::path::Path) {
     let deadline = Instant::now() + Duration::from_secs(60);
     while shop_status(store).is_none_or(|status| status["requests"].as_u64() < Some(20)) {
@@ -192,6 +198,7 @@ fn round(demo: &Demo, planted: &Planted, length: Duration) -> Vec<(&'static str,
 /// function with its file, or the planted call, first nearly always.
 #[test]
 fn planted_problems_are_found_in_the_running_shop() {
+    let _alone = one_shop_at_a_time();
     let store = tempfile::tempdir().unwrap();
     let mut demo = Demo::start(store.path(), "none", 30);
     wait_until_shop_answers(store.path());
@@ -214,6 +221,47 @@ fn planted_problems_are_found_in_the_running_shop() {
     assert!(demo.interrupt().success());
     assert_eq!(asked, 15);
     assert!(first >= FIRST_OF_15, "{first} of {asked} are first; missed:\n{}", missed.join("\n"));
+}
+
+/// Of these problems, those whose operations take at least a tenth of what slow checkouts take longer, and those of them that
+/// are not among the causes; and what was.
+fn large_and_missing(demo: &Demo, problems: &[&str], (from, to): (u64, u64)) -> (usize, Vec<&'static str>, String) {
+    let target = "{ name = \"POST /api/checkout\" && duration > 150ms }";
+    let answer = demo.post_json("/api/v1/explain", &json!({ "target": target, "from": from, "to": to }));
+    let number = |value: &Value| value.as_f64().unwrap();
+    let share = |planted: &Planted| {
+        let steps = answer["critical_path"].as_array().unwrap().iter();
+        let longer = steps.filter(|step| step["operation"] == planted.operation && step["callee"].is_null());
+        longer.map(|step| number(&step["ms"]) - number(&step["fast_ms"])).sum::<f64>() / number(&answer["delta_ms"])
+    };
+    let causes = answer["causes"].as_array().unwrap();
+    let planted = PLANTED.iter().filter(|planted| problems.contains(&planted.problem));
+    let large: Vec<&Planted> = planted.filter(|planted| share(planted) >= 0.1).collect();
+    let missing = large.iter().filter(|planted| !causes.iter().any(|cause| planted.is(cause)));
+    (large.len(), missing.map(|planted| planted.problem).collect(), format!("{:#}", answer["causes"]))
+}
+
+/// Scenario: the demo as `make run` starts it, with its four problems at once, which slow down different requests.
+/// Guarantee: asked about slow checkouts, `explain` names every problem that takes a tenth of the difference (three of them at
+/// least do; the lock, where the machine is idle), with function, file and kind.
+#[test]
+fn the_problems_of_the_mix_are_all_named() {
+    let _alone = one_shop_at_a_time();
+    let store = tempfile::tempdir().unwrap();
+    let mut demo = Demo::start(store.path(), "mix", 6);
+    let from = now_nanos();
+    let deadline = Instant::now() + Duration::from_secs(120);
+    loop {
+        // Some dozens of slow requests, as chance has it: every problem is to have its share of them.
+        std::thread::sleep(Duration::from_secs(20));
+        let problems = ["tax", "regex", "shard", "lock"];
+        let (large, missing, causes) = large_and_missing(&demo, &problems, (from, now_nanos()));
+        if large >= 3 && missing.is_empty() {
+            break;
+        }
+        assert!(Instant::now() < deadline, "{large} problems are large; {missing:?} are missing among {causes}");
+    }
+    assert!(demo.interrupt().success());
 }
 
 /// Scenario: the demo as `make run` starts it, with one problem at a time for a minute, asked about as its page would.

@@ -6,7 +6,9 @@ mod load;
 mod target;
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use hotspan_lake::catalog::now_nanos;
 use hotspan_lake::rejected::Rejected;
 use hotspan_lake::{LakeError, Snapshot};
 use hotspan_model::TenantId;
@@ -98,12 +100,19 @@ pub async fn requests_of(engine: &Engine, tenant: &TenantId, query: &ExplainQuer
     Ok(besides.added_to(analysis))
 }
 
+/// Samples of a request that ended less than this ago may not be here yet.
+const ON_THEIR_WAY: Duration = Duration::from_secs(20);
+/// The explained share of the time from which on no more samples are to be waited for.
+const WELL_EXPLAINED: f64 = 0.8;
+
 /// What is known of an answer before anything is analysed.
 struct Besides {
     /// Requests that matched, before they were thinned out.
     matched: Matched,
     /// What came in this time and was not taken.
     rejected: Rejected,
+    /// How long ago one request that is asked about ended, if that is not long.
+    ended_ago: Option<Duration>,
     notes: Vec<String>,
 }
 
@@ -124,6 +133,14 @@ impl Besides {
                 "{} and {} that came in this time were rejected and are not in this: their senders were told why.",
                 counted(spans, "span"),
                 counted(samples, "sample")
+            ));
+        }
+        if let Some(ago) = self.ended_ago
+            && explanation.coverage.explained < WELL_EXPLAINED
+        {
+            notes.push(format!(
+                "It ended {} seconds ago: samples may still be on their way, since profilers send them every few seconds. Ask again.",
+                ago.as_secs()
             ));
         }
         explanation.coverage.matched = Some(self.matched);
@@ -154,9 +171,13 @@ async fn answer(
     let matched = Matched { slow: chosen.matched[0], fast: chosen.matched[1] };
     let (from, until) = if matched.slow > 0 { range } else { query.range.unwrap_or(query.default_range) };
     let rejected = engine.lake().rejected().between(tenant, from, until);
+    let one = chosen.slow.first().filter(|_| chosen.is_single);
+    let ended_ago = one.map(|span| now_nanos().saturating_sub(span.start.saturating_add(span.duration)));
+    let ended_ago = ended_ago.map(|ago| Duration::from_nanos(u64::try_from(ago).unwrap_or(0)));
+    let ended_ago = ended_ago.filter(|ago| *ago < ON_THEIR_WAY);
     let mut all = chosen.notes;
     all.append(&mut notes);
-    Ok((analysis, Besides { matched, rejected, notes: all }))
+    Ok((analysis, Besides { matched, rejected, ended_ago, notes: all }))
 }
 
 /// Analyses on a thread for long work: a second of arithmetic would hold up other questions.
