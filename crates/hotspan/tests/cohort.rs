@@ -481,6 +481,15 @@ fn the_command_line_asks_too() {
     let slow = "{ name = \"calculate\" && duration > 500ms } | diff({ name = \"calculate\" && duration < 500ms }, cpu)";
     let (ok, diff, _) = hotspan(&server, &["query", slow]);
     assert!(ok && diff.contains("json.Unmarshal") && diff.contains("4 against 8"), "{diff}");
+    for sink in ["top(3, lock)", "flame(lock)"] {
+        let (ok, told, _) = hotspan(&server, &["query", &format!("{{ name = \"calculate\" }} | {sink}")]);
+        assert!(
+            ok && told.contains("none of the 12 spans has samples of mutex:delay") && told.contains("subtree"),
+            "{told}"
+        );
+        let (ok, told, _) = hotspan(&server, &["query", &format!("{{ name = \"nothing\" }} | {sink}")]);
+        assert!(ok && told.contains("no span matches"), "{told}");
+    }
     let (ok, json, _) = hotspan(&server, &["query", "{ name = \"calculate\" } | top(3, cpu)", "--json"]);
     let json: Value = serde_json::from_str(&json).unwrap();
     assert!(ok && json["functions"][0]["function"] == "json.Unmarshal", "{json}");

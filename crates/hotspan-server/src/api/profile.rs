@@ -88,7 +88,7 @@ pub(crate) async fn profile(
         query.owners = owners_in_trace(&core, &tenant, &spans, Some(*span_id), scope).await?;
     }
     let format = parameters.format.as_deref().unwrap_or("json");
-    let asked = AskedFlame { query: &query, format, text: &text, uri: &uri, headers: &headers };
+    let asked = AskedFlame { query: &query, format, text: &text, uri: &uri, headers: &headers, if_empty: None };
     flame_response(&core, &tenant, &asked).await
 }
 
@@ -100,6 +100,8 @@ pub(crate) struct AskedFlame<'a> {
     pub(crate) text: &'a TextParameters,
     pub(crate) uri: &'a Uri,
     pub(crate) headers: &'a HeaderMap,
+    /// What a reader is told if there are no samples, where the asker knows more than the query says.
+    pub(crate) if_empty: Option<String>,
 }
 
 /// A flame graph in the format that is asked for.
@@ -108,7 +110,7 @@ pub(crate) async fn flame_response(
     tenant: &TenantId,
     asked: &AskedFlame<'_>,
 ) -> Result<Response, ApiError> {
-    let AskedFlame { query, format, text: drawing, uri, headers } = *asked;
+    let AskedFlame { query, format, text: drawing, uri, headers, ref if_empty } = *asked;
     if format == "pprof" {
         let merged = core.engine.merged_paths(tenant, query, LeafTrim::default()).await?;
         let body = gzip(&merged_pprof(&merged, query));
@@ -134,7 +136,11 @@ pub(crate) async fn flame_response(
         "html" => text("text/html; charset=utf-8", page(&answer, query, uri)),
         "flamegraph" if accept.contains("text/html") => text("text/html; charset=utf-8", page(&answer, query, uri)),
         "flamegraph" | "text" if answer.exactness.samples == 0 => {
-            text("text/plain; charset=utf-8", no_samples(core, tenant, query).await?)
+            let told = match if_empty {
+                Some(told) => told.clone(),
+                None => no_samples(core, tenant, query).await?,
+            };
+            text("text/plain; charset=utf-8", told)
         }
         "flamegraph" | "text" => {
             text("text/plain; charset=utf-8", text_flame::text_flame(&answer.tree, &drawing.options(unit)))

@@ -29,7 +29,8 @@ pub(super) async fn flame(
         }
         Some(format) => {
             let (text, uri) = (TextParameters::default(), Uri::default());
-            let asked = AskedFlame { query: &selected.query, format, text: &text, uri: &uri, headers };
+            let if_empty = Some(selected.no_samples(question.scope));
+            let asked = AskedFlame { query: &selected.query, format, text: &text, uri: &uri, headers, if_empty };
             Ok(flame_response(core, tenant, &asked).await?)
         }
     }

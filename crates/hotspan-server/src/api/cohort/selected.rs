@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use hotspan_lake::Snapshot;
 use hotspan_model::{Exactness, FlameTree, ProfileType, TenantId};
-use hotspan_query::{Cohort, FlameQuery, MAX_COHORT_SPANS};
+use hotspan_query::{Cohort, CohortScope, FlameQuery, MAX_COHORT_SPANS};
 use serde_json::{Value, json};
 
 use super::request::CohortQuestion;
@@ -62,6 +62,19 @@ impl Selected {
     /// How many requests the values are of.
     pub(super) fn requests(&self) -> usize {
         self.cohort.spans.len()
+    }
+
+    /// What a person is told if no sample answers: how many spans there are, and whose samples there may be instead.
+    pub(super) fn no_samples(&self, scope: CohortScope) -> String {
+        let profile_type = &self.query.profile_type;
+        match (self.requests(), scope) {
+            (0, _) => "no span matches in this time\n".to_owned(),
+            (spans, CohortScope::Span) => format!(
+                "none of the {spans} spans has samples of {profile_type} of its own\n\
+                 those of the spans they called count with scope subtree, the whole traces' with scope trace\n"
+            ),
+            (spans, _) => format!("no samples of {profile_type} belong to the {spans} spans in this scope\n"),
+        }
     }
 
     /// What an answer about this cohort rests on.

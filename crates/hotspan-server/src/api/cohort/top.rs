@@ -23,6 +23,9 @@ pub(super) async fn top(core: &Core, tenant: &TenantId, question: &CohortQuestio
     let tree = &answer.tree;
     match question.format.as_deref() {
         None | Some("json") => {}
+        Some("text" | "table") if answer.exactness.samples == 0 => {
+            return Ok(selected.no_samples(question.scope).into_response());
+        }
         Some("text" | "table") => {
             return Ok(top_text(tree, &question.profile_type.sample_unit, question.limit).into_response());
         }

@@ -70,7 +70,8 @@ pub(super) async fn query(
             Ok(Json(json).into_response())
         }
         Some(format) => {
-            let asked = AskedFlame { query: &query, format, text: &drawing, uri: &uri, headers: &headers };
+            let asked =
+                AskedFlame { query: &query, format, text: &drawing, uri: &uri, headers: &headers, if_empty: None };
             flame_response(&core, &tenant, &asked).await
         }
     }
