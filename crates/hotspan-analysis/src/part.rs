@@ -284,6 +284,7 @@ struct Words {
 }
 
 impl Words {
+    #[expect(clippy::expect_used, reason = "only too many or too long words fail, and these are constants")]
     fn new() -> Self {
         let lists = [
             (GC, Signs::COLLECTS),
