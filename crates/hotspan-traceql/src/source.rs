@@ -18,6 +18,12 @@ pub trait SpanSource {
     /// one may be given plainly).
     fn value(&self, span: usize, field: FieldId) -> FieldValue<'_>;
 
+    /// The number of a field's value for a span, where the source has numbered the distinct values of the field: spans
+    /// with the same number have the same value. None if it has not, or if the span has no value.
+    fn code(&self, _span: usize, _field: FieldId) -> Option<u32> {
+        None
+    }
+
     /// One of the values that [`FieldValue::Many`] announced.
     fn element(&self, span: usize, field: FieldId, index: usize) -> FieldValue<'_>;
 

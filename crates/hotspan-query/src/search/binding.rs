@@ -128,6 +128,14 @@ impl TextValues {
         }
     }
 
+    /// The numbers of its texts, if it has numbered them.
+    fn codes(&self) -> Option<&Int32Array> {
+        match self {
+            Self::Coded(codes, _) => Some(codes),
+            _ => None,
+        }
+    }
+
     fn get(&self, row: usize) -> &str {
         match self {
             Self::Plain(texts) if texts.is_valid(row) => texts.value(row),
@@ -392,6 +400,21 @@ impl BoundSpans {
 impl SpanSource for BoundSpans {
     fn value(&self, span: usize, field: FieldId) -> FieldValue<'_> {
         self.bindings.get(field.index()).map_or(FieldValue::Nil, |binding| self.read(binding, self.row(span)))
+    }
+
+    fn code(&self, span: usize, field: FieldId) -> Option<u32> {
+        let row = self.row(span);
+        let codes = match self.bindings.get(field.index())? {
+            Binding::Name => self.names.codes()?,
+            Binding::Service => self.services.codes()?,
+            Binding::Coded { codes, .. } => codes,
+            Binding::SpanAttribute(attribute) => match attribute.columns.as_slice() {
+                [AttributeColumn::Coded(codes, _)] => codes,
+                _ => return None,
+            },
+            _ => return None,
+        };
+        codes.is_valid(row).then(|| codes.value(row) as u32)
     }
 
     fn element(&self, span: usize, field: FieldId, index: usize) -> FieldValue<'_> {

@@ -1,5 +1,6 @@
 //! TraceQL metrics: series over time, from single spans or from whole traces.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -179,22 +180,26 @@ impl MetricsRun {
             self.inspected.bytes += segment.bytes();
             chunks.extend(self.engine.lake().reader().chunks(segment).await?);
         }
-        let share = chunks.len().div_ceil(cores()).max(1);
         let fold = Arc::new(ChunkFold::new(self));
-        let jobs: Vec<Job<(MetricsState, u64)>> = chunks
-            .chunks(share)
-            .map(|chunks| {
-                let (fold, chunks) = (Arc::clone(&fold), chunks.to_vec());
-                let work = async move { fold.fold(&chunks).await };
-                async move { Ok(futures::stream::once(work).boxed()) }.boxed()
-            })
-            .collect();
-        let (Some(state), inspected) = (&mut self.state, &mut self.inspected) else { return Ok(()) };
-        side_by_side(jobs, &mut |(folded, spans)| {
-            inspected.spans += spans;
-            state.merge(&folded).map_err(|error| limit_of(&error))
+        let mut bound: Vec<Arc<BoundSpans>> = Vec::new();
+        let inspected = &mut self.inspected;
+        let load = |chunk: Chunk| {
+            let fold = Arc::clone(&fold);
+            single(async move { fold.load(&chunk).await })
+        };
+        side_by_side(chunks.into_iter().map(load).collect(), &mut |(spans, seen)| {
+            inspected.spans += seen;
+            bound.extend(spans.map(Arc::new));
+            Ok(())
         })
-        .await
+        .await?;
+        let Some(state) = &mut self.state else { return Ok(()) };
+        let jobs = shares(&bound, cores()).into_iter().map(|pieces| {
+            let fold = Arc::clone(&fold);
+            single(async move { fold.fold(&pieces).await })
+        });
+        side_by_side(jobs.collect(), &mut |folded: MetricsState| state.merge(&folded).map_err(|error| limit_of(&error)))
+            .await
     }
 
     async fn fold_slice(&mut self, slice: Slice) -> Result<()> {
@@ -275,40 +280,77 @@ impl ChunkFold {
         }
     }
 
-    async fn fold(&self, chunks: &[Chunk]) -> Result<(MetricsState, u64)> {
+    /// The spans of a chunk that may count, if there are any, and how many were looked at.
+    async fn load(&self, chunk: &Chunk) -> Result<(Option<BoundSpans>, u64)> {
+        let (from, until) = self.range;
+        let batch = self.engine.lake().reader().columns(chunk, &self.columns).await?;
+        let seen = batch.num_rows() as u64;
+        let mut mask = self.mask.mask(&batch);
+        if chunk.segment().min_time < from || chunk.segment().max_time >= until {
+            let starts = arrays::times(&batch, "start_time")?.values().clone();
+            let in_time = |row: usize| starts[row] >= from && starts[row] < until;
+            mask = &mask & &BooleanBuffer::collect_bool(starts.len(), in_time);
+        }
+        let kept = mask.count_set_bits();
+        if kept == 0 {
+            return Ok((None, seen));
+        }
+        let is_all = kept == batch.num_rows();
+        let mut spans = BoundSpans::bind(batch, self.program.fields())?.with_profiles(self.profiles.as_ref());
+        if !is_all {
+            spans.show(mask.set_indices().map(|row| row as u32).collect());
+        }
+        Ok((Some(spans), seen))
+    }
+
+    /// Folds pieces into a state of their own.
+    async fn fold(&self, pieces: &[Piece]) -> Result<MetricsState> {
         let metrics = self.program.metrics().ok_or_else(|| QueryError::Invalid("this is a search".to_owned()))?;
         let mut state = metrics.start(self.grid, self.limits);
-        let mut seen = 0;
-        let (from, until) = self.range;
-        for chunk in chunks {
-            let batch = self.engine.lake().reader().columns(chunk, &self.columns).await?;
-            seen += batch.num_rows() as u64;
-            let mut mask = self.mask.mask(&batch);
-            if chunk.segment().min_time < from || chunk.segment().max_time >= until {
-                let starts = arrays::times(&batch, "start_time")?.values().clone();
-                let in_time = |row: usize| starts[row] >= from && starts[row] < until;
-                mask = &mask & &BooleanBuffer::collect_bool(starts.len(), in_time);
-            }
-            let kept = mask.count_set_bits();
-            if kept == 0 {
-                continue;
-            }
-            let is_all = kept == batch.num_rows();
-            let mut spans = BoundSpans::bind(batch, self.program.fields())?.with_profiles(self.profiles.as_ref());
-            if !is_all {
-                spans.show(mask.set_indices().map(|row| row as u32).collect());
-            }
-            for first in (0..spans.len()).step_by(YIELD_ROWS) {
-                let part = first..(first + YIELD_ROWS).min(spans.len());
+        for (spans, rows) in pieces {
+            for first in rows.clone().step_by(YIELD_ROWS) {
+                let part = first..(first + YIELD_ROWS).min(rows.end);
                 metrics
-                    .observe_batch(&mut state, &TraceView::of_batch(&spans), part)
+                    .observe_batch(&mut state, &TraceView::of_batch(spans.as_ref()), part)
                     .map_err(|error| limit_of(&error))?;
                 // Whoever asked may have left meanwhile.
                 tokio::task::yield_now().await;
             }
         }
-        Ok((state, seen))
+        Ok(state)
     }
+}
+
+/// Some spans of a chunk.
+type Piece = (Arc<BoundSpans>, Range<usize>);
+
+/// Cuts spans into at most so many shares, each with about as many spans as the others.
+fn shares(all: &[Arc<BoundSpans>], most: usize) -> Vec<Vec<Piece>> {
+    let total: usize = all.iter().map(|spans| spans.len()).sum();
+    let size = total.div_ceil(most.max(1)).max(YIELD_ROWS / 4);
+    let mut shares: Vec<Vec<Piece>> = Vec::new();
+    let mut room = 0;
+    for spans in all {
+        let mut first = 0;
+        while first < spans.len() {
+            if room == 0 {
+                shares.push(Vec::new());
+                room = size;
+            }
+            let end = (first + room).min(spans.len());
+            if let Some(share) = shares.last_mut() {
+                share.push((Arc::clone(spans), first..end));
+            }
+            room -= end - first;
+            first = end;
+        }
+    }
+    shares
+}
+
+/// A job that gives one thing.
+fn single<T: Send + 'static>(work: impl Future<Output = Result<T>> + Send + 'static) -> Job<T> {
+    async move { Ok(futures::stream::once(work).boxed()) }.boxed()
 }
 
 /// Rows after which others may use the thread.

@@ -114,6 +114,15 @@ impl Node {
         }
     }
 
+    /// The number of the value for a span, if this is a field whose values its source has numbered.
+    #[inline]
+    pub(crate) fn code<S: SpanSource>(&self, view: &TraceView<'_, S>, span: usize) -> Option<u32> {
+        match self {
+            Self::Field(FieldRef::Own(field)) => view.source.code(span, *field),
+            _ => None,
+        }
+    }
+
     /// One of the values announced by [`Node::value`].
     pub(crate) fn element<'v, S: SpanSource>(
         &'v self,

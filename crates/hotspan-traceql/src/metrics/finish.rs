@@ -70,9 +70,12 @@ impl Leaf {
             let unit = if state.in_seconds { 1e9 } else { 1.0 };
             match (&self.function, state.cells) {
                 (Function::Quantiles { quantiles, precise, .. }, Cells::Histogram(cells)) => {
+                    let cells = cells.into_each();
                     all.extend(quantile_series(&labels, &cells, quantiles, *precise, unit, exemplars, grid));
                 }
-                (_, Cells::Histogram(cells)) => all.extend(bucket_series(&labels, &cells, unit, &exemplars, grid)),
+                (_, Cells::Histogram(cells)) => {
+                    all.extend(bucket_series(&labels, &cells.into_each(), unit, &exemplars, grid));
+                }
                 (function, cells) => {
                     let per_second = grid.step_nanos() as f64 / 1e9;
                     let values: Vec<f64> = match cells {

@@ -15,6 +15,11 @@ pub struct LogHistogram {
 }
 
 impl LogHistogram {
+    /// A histogram with these counts, by the exponents of their bounds in ascending order.
+    pub(super) fn of_buckets(at_most_zero: f64, buckets: impl Iterator<Item = (i32, f64)>) -> Self {
+        Self { at_most_zero, buckets: buckets.collect() }
+    }
+
     /// Counts a value.
     pub fn add(&mut self, value: f64, precise: bool) {
         self.add_weighted(value, precise, 1.0);
@@ -99,6 +104,7 @@ impl LogHistogram {
 }
 
 /// The bucket of a positive value: the smallest exponent whose bound is not below it.
+#[inline]
 pub(super) fn exponent(value: f64, precise: bool) -> i32 {
     if precise {
         return (value.ln() / FINE.ln()).ceil().clamp(-200_000.0, 200_000.0) as i32;

@@ -8,6 +8,7 @@ mod compare;
 mod finish;
 mod grid;
 mod histogram;
+mod histograms;
 mod observe;
 mod series;
 mod state;

@@ -154,6 +154,17 @@ impl Leaf {
         match self.by.as_slice() {
             [] if !table.series.is_empty() => return Ok(0),
             [only] => {
+                if let Some(code) = only.code(view, span) {
+                    let at = match table.find_code(code) {
+                        Some(at) => at,
+                        None => {
+                            let at = self.series_by_value(table, view, span, grid, limits)?;
+                            table.know_code(code, at);
+                            at
+                        }
+                    };
+                    return Ok(at);
+                }
                 if let FieldValue::Str(text) = only.value(view, span)
                     && let Some(at) = table.find_text(text)
                 {
@@ -162,6 +173,18 @@ impl Leaf {
             }
             _ => {}
         }
+        self.series_by_value(table, view, span, grid, limits)
+    }
+
+    /// The series of the values of a span's labels.
+    fn series_by_value<S: SpanSource>(
+        &self,
+        table: &mut SeriesTable,
+        view: &TraceView<'_, S>,
+        span: usize,
+        grid: &TimeGrid,
+        limits: &MetricsLimits,
+    ) -> Result<usize, MetricsError> {
         let mut key = [FieldValue::Nil; MAX_LABELS];
         let mut is_plain = true;
         for (slot, node) in key.iter_mut().zip(&self.by) {
@@ -187,9 +210,9 @@ fn keep_exemplar<S: SpanSource>(
     if table.exemplars.is_off() {
         return Ok(());
     }
-    let (trace_id, span_id) = (view.source.trace_id(span), view.source.span_id(span));
-    if let Some(mixed) = table.exemplars.mixed_if_wanted(&trace_id.0, &span_id.0) {
-        let timestamp_nanos = view.source.start_nanos(span);
+    let span_id = view.source.span_id(span);
+    if let Some(mixed) = table.exemplars.mixed_if_wanted(span_id.0) {
+        let (trace_id, timestamp_nanos) = (view.source.trace_id(span), view.source.start_nanos(span));
         table.exemplars.keep(mixed, series as u32, Exemplar { trace_id, span_id, timestamp_nanos, value });
     }
     Ok(())

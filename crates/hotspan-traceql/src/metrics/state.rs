@@ -7,7 +7,7 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 
 use super::compare::CompareState;
 use super::grid::{MetricsError, MetricsLimits, TimeGrid};
-use super::histogram::LogHistogram;
+use super::histograms::Histograms;
 use super::series::Exemplar;
 use super::{Function, Leaf, Metrics};
 use crate::plan::Exemplars;
@@ -33,12 +33,16 @@ pub(super) struct SeriesTable {
     hasher: DefaultHashBuilder,
     positions: HashTable<u32>,
     texts: Vec<KnownText>,
+    /// The series of each code, where the source has numbered the values of the only label.
+    codes: Vec<u32>,
     pub(super) series: Vec<SeriesState>,
     pub(super) exemplars: Reservoir,
 }
 
 const TEXT_SLOTS: usize = 128;
 const NO_SERIES: u32 = u32::MAX;
+/// Codes that are remembered: more distinct values make more series than are allowed.
+const MOST_CODES: usize = 1 << 16;
 
 /// Where a text lay, and the series it belongs to.
 #[derive(Debug, Clone, Copy)]
@@ -69,7 +73,7 @@ pub(super) enum Cells {
     Largest(Vec<f64>),
     Sum(Vec<f64>),
     Mean(Vec<(f64, f64)>),
-    Histogram(Vec<LogHistogram>),
+    Histogram(Histograms),
 }
 
 impl Cells {
@@ -80,9 +84,8 @@ impl Cells {
             Function::Max(_) => Self::Largest(vec![f64::NAN; intervals]),
             Function::Sum(_) => Self::Sum(vec![f64::NAN; intervals]),
             Function::Mean(_) => Self::Mean(vec![(0.0, 0.0); intervals]),
-            Function::Quantiles { .. } | Function::Histogram(_) => {
-                Self::Histogram(vec![LogHistogram::default(); intervals])
-            }
+            Function::Quantiles { precise, .. } => Self::Histogram(Histograms::new(intervals, *precise)),
+            Function::Histogram(_) => Self::Histogram(Histograms::new(intervals, false)),
         }
     }
 
@@ -97,7 +100,7 @@ impl Cells {
                 values[interval].0 += value * weight;
                 values[interval].1 += weight;
             }
-            Self::Histogram(values) => values[interval].add_weighted(value, precise, weight),
+            Self::Histogram(values) => values.add(interval, value, precise, weight),
         }
     }
 
@@ -111,7 +114,7 @@ impl Cells {
                 left.0 += right.0;
                 left.1 += right.1;
             }),
-            (Self::Histogram(left), Self::Histogram(right)) => zip(left, right, LogHistogram::merge),
+            (Self::Histogram(left), Self::Histogram(right)) => left.merge(right),
             _ => return Err(MetricsError::Mismatch),
         }
         Ok(())
@@ -174,13 +177,11 @@ impl Reservoir {
         self.most == 0
     }
 
-    /// Whether a span of these ids would be kept; asked first, so that the rest of it need not be read.
+    /// Whether a span of this id would be kept; asked first, so that the rest of it need not be read.
     #[inline]
-    pub(super) fn mixed_if_wanted(&self, trace: &[u8; 16], span: &[u8; 8]) -> Option<u64> {
-        let (low, high) = trace.split_at(8);
-        let word = |bytes: &[u8]| bytes.iter().fold(0u64, |word, byte| word << 8 | u64::from(*byte));
+    pub(super) fn mixed_if_wanted(&self, span: [u8; 8]) -> Option<u64> {
         // A finaliser that spreads every bit, so that sequential ids are chosen evenly.
-        let mut mixed = word(low) ^ word(high).rotate_left(21) ^ word(span).rotate_left(42);
+        let mut mixed = u64::from_be_bytes(span);
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         mixed ^= mixed >> 31;
@@ -266,6 +267,7 @@ impl SeriesTable {
             hasher: DefaultHashBuilder::default(),
             positions: HashTable::new(),
             texts: vec![KnownText::NONE; TEXT_SLOTS],
+            codes: Vec::new(),
             series: Vec::new(),
             exemplars: Reservoir { most: exemplars, kept: BinaryHeap::new() },
         }
@@ -308,9 +310,29 @@ impl SeriesTable {
         Some(found)
     }
 
-    /// To be called before texts of another borrow are asked for: an address may have new contents by then.
+    /// The series of a code of the source, if it was asked for before. Good only while the source is borrowed, too.
+    #[inline]
+    pub(super) fn find_code(&self, code: u32) -> Option<usize> {
+        self.codes.get(code as usize).filter(|series| **series != NO_SERIES).map(|series| *series as usize)
+    }
+
+    /// Remembers the series of a code.
+    pub(super) fn know_code(&mut self, code: u32, series: usize) {
+        let at = code as usize;
+        if at >= MOST_CODES {
+            return;
+        }
+        if at >= self.codes.len() {
+            self.codes.resize(at + 1, NO_SERIES);
+        }
+        self.codes[at] = series as u32;
+    }
+
+    /// To be called before texts of another borrow are asked for: an address may have new contents by then, and a code
+    /// another meaning.
     pub(super) fn forget_texts(&mut self) {
         self.texts.fill(KnownText::NONE);
+        self.codes.clear();
     }
 
     /// The series with these label values, made if it is new.
