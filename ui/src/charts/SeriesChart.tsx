@@ -31,7 +31,8 @@ export function SeriesChart({ lines, fromMs, toMs, height = 110, format, label, 
   const colourOf = (label: string) => (lines.length === 1 ? 'var(--accent)' : colours.get(label)!);
   const highest = useMemo(() => Math.max(1e-12, ...lines.flatMap((line) => line.points.map((point) => point.value))), [lines]);
   const plot = { left: 84, right: Math.max(85, width - 12), top: 8, bottom: height - 20 };
-  const x = (at: number) => plot.left + ((at - fromMs) / (toMs - fromMs)) * (plot.right - plot.left);
+  // The last step may end after the range does.
+  const x = (at: number) => plot.left + Math.min(1, Math.max(0, (at - fromMs) / (toMs - fromMs))) * (plot.right - plot.left);
   const y = (value: number) => plot.bottom - (value / highest) * (plot.bottom - plot.top);
   const timeAt = (clientX: number) => {
     const local = clientX - box.current!.getBoundingClientRect().left;

@@ -5,7 +5,7 @@ import { readServices } from '../../api/services';
 import { useAnswer } from '../../api/useAnswer';
 import type { ResolvedRange } from '../../location/timeRange';
 import { changeParams, type ParamChanges } from '../../location/urlState';
-import { durationLiteral, narrow, slowestOf, spansOf } from '../../traceql/narrow';
+import { durationLiteral } from '../../traceql/narrow';
 
 const CLEAR: ParamChanges = { kind: null, 'a.q': null, 'b.q': null, 'a.from': null, 'a.to': null, 'b.from': null, 'b.to': null };
 
@@ -19,6 +19,8 @@ export function ComparePresets({ service, range }: { service: string; range: Res
   const facts = useAnswer(service ? `facts|${when}` : null, (signal) => readServices(range, signal));
   const own = facts.value?.services.find((candidate) => candidate.service === service);
   const whole = { 'a.from': String(Math.round(range.fromMs)), 'a.to': String(Math.round(range.toMs)), 'b.from': String(Math.round(range.fromMs)), 'b.to': String(Math.round(range.toMs)) };
+  // What differs comes first: a field shows only the beginning.
+  const requestsOf = (condition: string) => `{ ${condition} && resource.service.name = ${JSON.stringify(service)} && kind = server }`;
   const { label, values } = versions.value ?? { label: '', values: [] };
   const [older, newer] = values.slice(-2);
   return (
@@ -33,7 +35,7 @@ export function ComparePresets({ service, range }: { service: string; range: Res
       {own && own.p95_ns > 0 && (
         <button
           title={`Spans faster than the median against those slower than P95 (${durationLiteral(own.p95_ns)})`}
-          onClick={() => changeParams({ ...CLEAR, ...whole, kind: 'spans', 'a.q': narrow(spansOf(service), `duration < ${durationLiteral(own.p50_ns)}`), 'b.q': slowestOf(service, null, own.p95_ns) })}
+          onClick={() => changeParams({ ...CLEAR, ...whole, kind: 'spans', 'a.q': requestsOf(`duration < ${durationLiteral(own.p50_ns)}`), 'b.q': requestsOf(`duration > ${durationLiteral(own.p95_ns)}`) })}
         >
           fast half / slowest 5 %
         </button>

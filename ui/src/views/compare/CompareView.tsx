@@ -132,9 +132,9 @@ export default function CompareView() {
         <ComparePresets service={service} range={resolved} />
       </div>
       <div className="bar">
-        <SideEditor name="a" title="A, before" side={sides.a} shown={rangeA} isSpans={isSpans} />
+        <SideEditor name="a" title="A, baseline" side={sides.a} shown={rangeA} isSpans={isSpans} />
         <span className="muted">→</span>
-        <SideEditor name="b" title="B, after" side={sides.b} shown={rangeB} isSpans={isSpans} />
+        <SideEditor name="b" title="B, compared" side={sides.b} shown={rangeB} isSpans={isSpans} />
         <FitToData extent={extent.value} range={resolved} />
       </div>
       <div className="view-body flush pane">
@@ -146,8 +146,8 @@ export default function CompareView() {
           </>
         ) : (
           <div style={{ display: 'grid', gridTemplateColumns: '1fr 1fr', gap: 1, background: 'var(--line)', height: '100%', minHeight: 0 }}>
-            {shown(left, '', 'A, before')}
-            {shown(right, 'r.', 'B, after')}
+            {shown(left, '', 'A, baseline')}
+            {shown(right, 'r.', 'B, compared')}
           </div>
         )}
       </div>
