@@ -26,17 +26,27 @@ export async function startServer(command, more = []) {
     await ended;
     rmSync(store, { recursive: true, force: true });
   };
-  const address = await new Promise((found, failed) => {
-    createInterface({ input: child.stdout }).on('line', (line) => line.startsWith('http ') && found(line.slice(5)));
-    child.once('exit', (code) => failed(new Error(`the server ended with ${code} before it was ready`)));
-  });
-  const origin = `http://${address}`;
-  for (let tries = 0; ; tries++) {
+  try {
+    const address = await new Promise((found, failed) => {
+      createInterface({ input: child.stdout }).on('line', (line) => line.startsWith('http ') && found(line.slice(5)));
+      child.once('exit', (code) => failed(new Error(`the server ended with ${code} before it was ready`)));
+    });
+    const origin = `http://${address}`;
+    await becomeReady(origin);
+    return { origin, stop };
+  } catch (cause) {
+    await stop();
+    throw cause;
+  }
+}
+
+async function becomeReady(origin) {
+  for (let tries = 0; tries < 400; tries++) {
     const answer = await fetch(`${origin}/ready`).catch(() => null);
-    if (answer?.ok) return { origin, stop };
-    if (tries > 400) throw new Error('the server did not become ready');
+    if (answer?.ok) return;
     await new Promise((again) => setTimeout(again, 50));
   }
+  throw new Error('the server did not become ready');
 }
 
 /** A checkout of the shop, as far as the tests look at it. */
