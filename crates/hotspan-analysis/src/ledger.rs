@@ -11,7 +11,7 @@ use hotspan_model::{LinkStrength, SpanKind};
 use crate::critical_path::{Stretch, critical_path};
 use crate::matrix::FEW_REQUESTS;
 use crate::part::Part;
-use crate::request::{Measure, Request};
+use crate::request::{Measure, Request, RequestSample};
 use crate::sources::Sources;
 use crate::tree::{NodeId, NodeKey, Tree};
 use crate::vocabulary::{OperationId, TextId, Vocabulary};
@@ -277,6 +277,7 @@ impl Ledger {
         for stretch in &prepared.stretches {
             place_of(&mut self.tree, request, &mut places, stretch.span);
         }
+        let mut wait = RunOfWaits::default();
         for (sample, part, time) in &prepared.weighed {
             let sample = &request.samples[*sample];
             let span = &request.spans[sample.span as usize];
@@ -288,11 +289,12 @@ impl Ledger {
             let leaf_function = self.tree.placement(placement).leaf;
             let leaf = self.tree.child(leaf_function, NodeKey::Part(*part), false);
             let quantum = sources.quantum(vocabulary.operation_of(span.operation).service, sample.measure) * scale;
+            let variance = if wait.goes_on(sample, leaf, *part) { 0.0 } else { time * quantum };
             vector.times.push((leaf, time));
-            vector.noise.push((leaf, time * quantum));
+            vector.noise.push((leaf, variance));
             vector.samples += 1;
             seen[sample.span as usize] += time;
-            noise[sample.span as usize] += time * quantum;
+            noise[sample.span as usize] += variance;
             let counted = self.samples[side].entry(leaf).or_default();
             counted.0 += 1;
             counted.1 += time / quantum.max(1.0);
@@ -325,6 +327,26 @@ impl Ledger {
         vector.times = summed(vector.times);
         vector.noise = summed(vector.noise);
         vector
+    }
+}
+
+/// Samples in which one wait is seen again and again. How long it was is known to a sample at either end, however long it
+/// was: between them there is no chance.
+#[derive(Debug, Default)]
+struct RunOfWaits {
+    last: Option<(u32, Measure, NodeId)>,
+    length: usize,
+}
+
+impl RunOfWaits {
+    /// Whether this sample is in the midst of a wait. Samples come in order of span, measure and time.
+    fn goes_on(&mut self, sample: &RequestSample, leaf: NodeId, part: Part) -> bool {
+        const ENDS: usize = 2;
+        let here = Some((sample.span, sample.measure, leaf));
+        let is_same = self.last == here && part.is_waiting() && part != Part::Scheduling && sample.time.is_some();
+        self.length = if is_same { self.length + 1 } else { 1 };
+        self.last = here;
+        self.length > ENDS
     }
 }
 

@@ -4,6 +4,10 @@
 #[path = "../scenarios/mod.rs"]
 mod scenarios;
 
+use hotspan_analysis::statistics::random::Random;
+use hotspan_analysis::{Question, Request, Subject, Vocabulary, analyse};
+use hotspan_model::SpanKind::{Client, Server};
+use scenarios::workload::{Waits, Workshop};
 use scenarios::{Outcome, Planted};
 
 /// Scenario: thirty-four workloads with a planted cause, half of them ambiguous on purpose, three runs each.
@@ -44,5 +48,35 @@ fn noise_gives_no_finding() {
             .filter(|seed| scenarios::judge(scenario, &scenarios::explain(scenario, *seed)) != Outcome::First);
         let findings = findings.count();
         assert!(findings * 20 <= runs as usize, "{}: {findings} of {runs} runs found something", scenario.name);
+    }
+}
+
+/// Scenario: one slow request that waits 220 ms in a function, as samples tell, and 110 ms more than usual in a call, as spans do.
+/// Guarantee: the longer wait is first: one wait that is sampled again and again is as sure as a span, or nearly.
+#[test]
+fn a_long_wait_is_before_a_shorter_call() {
+    for seed in 1..=20 {
+        let (mut vocabulary, mut random, mut stacks) = (Vocabulary::default(), Random::new(seed), Default::default());
+        let mut requests: Vec<Request> = Vec::new();
+        for number in 0..60 {
+            let mut shop = Workshop::new(&mut vocabulary, &mut stacks, &mut random, number);
+            shop.waits = Waits::Wall(20_000_000);
+            let [load, call] = if number == 0 { [220.0, 115.0] } else { [shop.about(4.0), shop.about(5.0)] };
+            shop.enter("checkout", "POST /api/checkout", Server);
+            shop.enter("checkout", "POST rates", Client);
+            shop.gap(call);
+            shop.leave();
+            shop.enter("tax", "POST /v1/tax", Server);
+            let sleeps = ["tax::serve|src/main.rs|7", "tax::load_exemptions|src/tax.rs|91", "clock_nanosleep"];
+            shop.wait(&sleeps, load);
+            requests.push(shop.finish());
+        }
+        let fast = requests.split_off(1);
+        let (subject, text) = (Subject::Single, String::new());
+        let question = Question { vocabulary, slow: requests, fast, subject, seed, text, unlinked: Vec::new() };
+        let causes = analyse(question).explanation.causes;
+        let functions: Vec<Option<&str>> = causes.iter().map(|cause| cause.function.as_deref()).collect();
+        assert_eq!(functions.first(), Some(&Some("tax::load_exemptions")), "seed {seed}: {causes:#?}");
+        assert!(causes.iter().any(|cause| cause.operation == "POST rates"), "seed {seed}: {causes:#?}");
     }
 }
