@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow::array::{Array, FixedSizeBinaryArray, RecordBatch};
-use arrow::datatypes::{DataType, SchemaRef};
+use arrow::datatypes::{DataType, Field, SchemaRef};
 use bytes::Bytes;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
@@ -210,12 +210,41 @@ fn writer_properties(table: Table, schema: &SchemaRef, level: u8) -> WriterPrope
             let most_bytes = if is_text { TEXT_DICTIONARY_BYTES } else { NUMBER_DICTIONARY_BYTES };
             properties = properties.set_column_dictionary_page_size_limit(path.clone(), most_bytes);
         }
+        if is_dense(table, field) {
+            properties = properties.set_column_compression(path.clone(), Compression::UNCOMPRESSED);
+        }
         let prunable = table.sort_columns().contains(&field.name().as_str())
             || matches!(field.name().as_str(), "service" | "duration" | "status");
         let statistics = if prunable { EnabledStatistics::Page } else { EnabledStatistics::None };
         properties = properties.set_column_statistics_enabled(path, statistics);
     }
     properties.build()
+}
+
+/// Whether a column is as small as it gets without compression: ids look random, times are packed by their differences,
+/// and of few different numbers the dictionary leaves a few bits. Compressing them would save a hundredth at most, and
+/// every reader of a column makes a decompressor first, which is a fifth of what a look-up costs.
+fn is_dense(table: Table, field: &Field) -> bool {
+    let name = field.name().as_str();
+    let columns: &[&str] = match table {
+        Table::Spans => &[
+            "span_id",
+            "duration",
+            "kind",
+            "status",
+            "flags",
+            "dropped_attributes_count",
+            "dropped_events_count",
+            "dropped_links_count",
+        ],
+        Table::Traces => &["trace_id", "start_time"],
+        Table::Samples => &["series", "time", "path"],
+        Table::Rollup15s | Table::Rollup1h => &["series", "path"],
+        Table::Nodes => &["id", "parent", "service_id"],
+        Table::Frames => &["id", "service_id", "kind", "column", "address"],
+        Table::Profiles | Table::Series => &[],
+    };
+    columns.contains(&name) || (name.starts_with(ATTRIBUTE_PREFIX) && *field.data_type() == DataType::Boolean)
 }
 
 fn sorting_columns(table: Table, schema: &SchemaRef) -> Vec<SortingColumn> {
