@@ -13,7 +13,7 @@ pub(crate) struct IdHashing {
 
 impl Default for IdHashing {
     fn default() -> Self {
-        // One for the process: tables of the same kind can be joined without hashing anew.
+        // One for the process is enough, and is drawn once.
         static SECRET: LazyLock<u64> = LazyLock::new(|| RandomState::new().hash_one(0));
         Self { secret: *SECRET }
     }

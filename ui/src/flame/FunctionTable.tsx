@@ -1,5 +1,6 @@
 // The top table, linked with the graph: a click selects the function everywhere, Enter opens its sandwich.
 import { useMemo, useState } from 'react';
+import { SortHead, type SortOrder } from '../app/SortHead';
 import { VirtualRows } from '../app/VirtualRows';
 import { formatShare, formatValue } from '../format/units';
 import { beyondNoise, type DiffMode, formatCompared, formatDelta, type SideSizes } from './diff';
@@ -23,30 +24,20 @@ interface Props {
 
 export function FunctionTable({ tree, weights, search, perSample, selected, mode, sizes, onSelect, onOpen, onMenu }: Props) {
   const isDiff = tree.sides !== null;
-  const [order, setOrder] = useState<FunctionOrder>(isDiff ? 'deltaSelf' : 'self');
-  const [descending, setDescending] = useState(true);
+  const [order, setOrder] = useState<SortOrder<FunctionOrder>>({ column: isDiff ? 'deltaSelf' : 'self', descending: true });
   const table = useMemo(() => functionTable(tree, weights), [tree, weights]);
   const [onlyClear, setOnlyClear] = useState(false);
   const canTell = isDiff && perSample.a > 0 && perSample.b > 0;
   const rows = useMemo(() => {
-    const ordered = orderFunctions(table, tree.names, order, descending, search ? (name) => search.matched[name] === 1 : null);
+    const ordered = orderFunctions(table, tree.names, order.column, order.descending, search ? (name) => search.matched[name] === 1 : null);
     return onlyClear && canTell ? ordered.filter((row) => beyondNoise(table.selfA[row]!, table.selfB[row]!, weights, perSample)) : ordered;
-  }, [table, tree.names, order, descending, search, onlyClear, canTell, perSample, weights]);
+  }, [table, tree.names, order, search, onlyClear, canTell, perSample, weights]);
   const listed = rows.reduce((sum, row) => sum + table.deltaSelf[row]!, 0);
   const rootChange = tree.sides ? (tree.sides.totalB[0] ?? 0) * weights.b - (tree.sides.totalA[0] ?? 0) * weights.a : 0;
   const whole = tree.total[0] || 1;
   const at = rows.findIndex((row) => tree.names[table.name[row]!] === selected);
   const head = (column: FunctionOrder, label: string, isNumber = true) => (
-    <span className={isNumber ? 'number' : ''} role="columnheader" aria-sort={order === column ? (descending ? 'descending' : 'ascending') : 'none'}>
-      <button
-        onClick={() => {
-          setDescending(order === column ? !descending : column !== 'name');
-          setOrder(column);
-        }}
-      >
-        {label} {order === column ? (descending ? '↓' : '↑') : ''}
-      </button>
-    </span>
+    <SortHead as="span" column={column} label={label} isText={!isNumber} order={order} setOrder={setOrder} />
   );
   const cell = (value: number) => (
     <span className="fn-cell" role="cell" style={{ '--share': `${Math.min(100, (value / whole) * 100)}%` } as React.CSSProperties}>

@@ -222,7 +222,7 @@ fn writer_properties(table: Table, schema: &SchemaRef, level: u8) -> WriterPrope
 }
 
 /// Whether a column is as small as it gets without compression: ids look random, times are packed by their differences,
-/// and of few different numbers the dictionary leaves a few bits. Compressing them would save a hundredth at most, and
+/// and of few different numbers the dictionary leaves a few bits. Compressing them would save a hundredth of a file at most, and
 /// every reader of a column makes a decompressor first, which is a fifth of what a look-up costs.
 fn is_dense(table: Table, field: &Field) -> bool {
     let name = field.name().as_str();

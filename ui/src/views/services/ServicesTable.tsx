@@ -1,6 +1,7 @@
 // Every service with its operations: how much, how often it fails, how long it takes, what it costs.
 import { useMemo } from 'react';
 import type { ServiceFacts } from '../../api/services';
+import { SortHead } from '../../app/SortHead';
 import { LatencyRange, latencyScale } from '../../charts/LatencyRange';
 import { Spark } from '../../charts/Spark';
 import { formatDuration, formatRate, formatShare, rateUnitFor } from '../../format/units';
@@ -33,13 +34,7 @@ export function ServicesTable({ services, rows, open, toggle, order, setOrder, a
   const scale = useMemo(() => latencyScale(all.flatMap((facts) => [facts.p50_ns, facts.p99_ns])), [all]);
   const rateUnit = useMemo(() => rateUnitFor(all.map((facts) => facts.rate)), [all]);
   const hasCpu = services.some((service) => service.cpu_ns_per_request !== null && service.cpu_ns_per_request !== undefined);
-  const head = (column: Column, label: string) => (
-    <th className={column === 'name' ? '' : 'number'} aria-sort={order.column === column ? (order.descending ? 'descending' : 'ascending') : 'none'}>
-      <button onClick={() => setOrder({ column, descending: order.column === column ? !order.descending : column !== 'name' })}>
-        {label} {order.column === column ? (order.descending ? '↓' : '↑') : ''}
-      </button>
-    </th>
-  );
+  const head = (column: Column, label: string) => <SortHead column={column} label={label} isText={column === 'name'} order={order} setOrder={setOrder} />;
   return (
     <table>
       <thead>

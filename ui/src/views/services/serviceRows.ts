@@ -1,12 +1,10 @@
 // Which rows the table of services has, and in which order.
 import type { OperationFacts, ServiceFacts } from '../../api/services';
+import type { SortOrder } from '../../app/SortHead';
 
 export type Column = 'name' | 'rate' | 'errors' | 'p50_ns' | 'p95_ns' | 'p99_ns' | 'cpu';
 
-export interface Order {
-  column: Column;
-  descending: boolean;
-}
+export type Order = SortOrder<Column>;
 
 export interface Row {
   service: ServiceFacts;

@@ -2,6 +2,7 @@
 import { useEffect, useMemo, useRef, useState } from 'react';
 import type { TraceCost } from '../../api/cohort';
 import type { SpanRow } from '../../api/traces';
+import { SortHead, type SortOrder } from '../../app/SortHead';
 import { dateAndTime, utc } from '../../format/clock';
 import { formatCount, formatDuration, formatShare } from '../../format/units';
 import { useKeys } from '../../keys/keyLayer';
@@ -22,17 +23,17 @@ const MOST_ROWS = 500;
 export const keyOf = (row: SpanRow): string => `${row.traceId}.${row.spanId}`;
 
 export function ResultsTable({ rows, costs, selected, onSelect }: Props) {
-  const [column, setColumn] = useState<Column>('durationNs');
-  const [descending, setDescending] = useState(true);
+  const [order, setOrder] = useState<SortOrder<Column>>({ column: 'durationNs', descending: true });
   const body = useRef<HTMLTableSectionElement>(null);
   const sorted = useMemo(() => {
+    const { column, descending } = order;
     const value = (row: SpanRow) => {
       const cost = costs[row.traceId];
       if (column === 'cpu') return cost ? cost.cpu_ns / row.traceDurationNs : -1;
       return column === 'samples' ? (cost?.samples ?? -1) : row[column];
     };
     return [...rows].sort((a, b) => (descending ? value(b) - value(a) : value(a) - value(b)));
-  }, [rows, costs, column, descending]);
+  }, [rows, costs, order]);
   const at = sorted.findIndex((row) => keyOf(row) === selected);
   const step = (by: number) => sorted.length > 0 && onSelect(sorted[Math.min(sorted.length - 1, Math.max(0, at + by))]!);
   useEffect(() => {
@@ -46,18 +47,7 @@ export function ResultsTable({ rows, costs, selected, onSelect }: Props) {
   // One service for all is said by the question already.
   const hasServices = useMemo(() => new Set(rows.map((row) => row.service)).size > 1, [rows]);
   const hasCosts = Object.keys(costs).length > 0;
-  const head = (name: Column, label: string, title?: string) => (
-    <th className="number" title={title} aria-sort={column === name ? (descending ? 'descending' : 'ascending') : 'none'}>
-      <button
-        onClick={() => {
-          setDescending(column === name ? !descending : true);
-          setColumn(name);
-        }}
-      >
-        {label} {column === name ? (descending ? '↓' : '↑') : ''}
-      </button>
-    </th>
-  );
+  const head = (column: Column, label: string, title?: string) => <SortHead column={column} label={label} title={title} order={order} setOrder={setOrder} />;
   return (
     <table>
       <thead>
