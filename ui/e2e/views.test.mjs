@@ -17,6 +17,21 @@ const releaseMs = Number(process.env.SHOP_END) - (MINUTES / 2) * 60_000;
 const release = new Date(releaseMs - new Date(releaseMs).getTimezoneOffset() * 60_000).toISOString().slice(0, 19);
 const found = (page) => page.locator('.flame-bar [role="status"]');
 
+// Scenario: the pointer rests on the small plots of the slowest service.
+// Guarantee: each tells a time and its values, in words too; the plot of latencies has all three percentiles, for operations as well.
+test('services show their percentiles over time', async () => {
+  const page = await openPage(browser, 'services');
+  const row = page.locator('tr', { hasText: 'POST /api/checkout' }).first();
+  const latency = row.getByRole('img', { name: /^Latency over time: P50 at most .+, P95 at most .+, P99 at most .+ at / });
+  await latency.hover();
+  const tip = page.locator('.spark-tip');
+  assert.match(await tip.innerText(), /\d\d:\d\d:\d\d[^]*P99 [^]*P95 [^]*P50 /);
+  assert.equal(await latency.locator('path').count(), 3);
+  await page.getByRole('img', { name: /^CPU per request over time: at most .+ at / }).first().hover();
+  assert.match(await tip.innerText(), /CPU per request (nothing ran|[\d.]+ .?s)/);
+  await page.finish();
+});
+
 // Scenario: words, a regular expression and a negation typed into the search of a flame graph.
 // Guarantee: each says its share of the whole, and the table lists only what matches.
 test('search finds words, expressions and what is not', async () => {

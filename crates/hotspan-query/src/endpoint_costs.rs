@@ -16,6 +16,7 @@ use crate::linked::LinkedSample;
 use crate::outline::{SpanOutline, by_trace};
 use crate::owners::SampleOwners;
 use crate::series::SeriesEntry;
+use crate::services::Services;
 
 /// What an operation costs.
 #[derive(Debug, Clone, Default)]
@@ -26,6 +27,8 @@ pub struct EndpointCost {
     pub sampled_requests: u64,
     /// What all of them took.
     pub value: i64,
+    /// The same by the steps in which the requests began.
+    pub value_by_step: Vec<i64>,
     /// How many samples that is.
     pub samples: u64,
     /// The functions that took it, by self value, the largest first.
@@ -49,16 +52,16 @@ const MAX_ROWS: u64 = 12_000_000;
 const TRACES_AT_ONCE: usize = 20_000;
 
 impl Engine {
-    /// What requests of each operation cost in `from..until`, with the heaviest `functions` of each.
+    /// What each of these requests cost, by operation, with the heaviest `functions` of each.
     pub async fn endpoint_costs(
         &self,
         tenant: &TenantId,
         snapshot: &Snapshot,
         profile_type: &ProfileType,
-        (from, until): (i64, i64),
+        requests: &Services,
         functions: usize,
     ) -> Result<EndpointCosts> {
-        let range = self.affordable(tenant, snapshot, (from, until));
+        let range = self.affordable(tenant, snapshot, requests.steps.range());
         let query =
             FlameQuery { profile_type: profile_type.clone(), from: range.0, until: range.1, ..FlameQuery::default() };
         let mut costs = EndpointCosts { range, ..EndpointCosts::default() };
@@ -85,16 +88,19 @@ impl Engine {
         for traces in traces.chunks(TRACES_AT_ONCE) {
             let spans = self.outlines(tenant, snapshot, traces, range).await?;
             for trace in by_trace(&spans) {
-                let requests = requests_of(trace);
+                let request_of = requests_of(trace);
                 let mut sampled = vec![false; trace.len()];
                 for (at, span) in trace.iter().enumerate() {
                     let Some(spent) = by_span.get(&(span.trace_id, span.span_id)) else { continue };
-                    let Some(request) = requests[at].map(|request| &trace[request]) else { continue };
+                    let Some(request) = request_of[at].map(|request| &trace[request]) else { continue };
                     let key = (Arc::clone(&request.service), Arc::clone(&request.name));
                     let cost = costs.endpoints.entry(key.clone()).or_default();
                     cost.value = cost.value.saturating_add(spent.value);
+                    cost.value_by_step.resize(requests.steps.count(), 0);
+                    let step = &mut cost.value_by_step[requests.steps.at(request.start)];
+                    *step = step.saturating_add(spent.value);
                     cost.samples += spent.samples;
-                    if let Some(request) = requests[at] {
+                    if let Some(request) = request_of[at] {
                         cost.sampled_requests += u64::from(!std::mem::replace(&mut sampled[request], true));
                     }
                     for (path, value) in &spent.paths {
@@ -109,10 +115,17 @@ impl Engine {
             costs.endpoints.entry(key).or_default().functions = functions;
         }
         // Every request counts, sampled or not: an endpoint that is cheap is cheap because most requests have no sample.
-        for (service, summary) in self.services(tenant, range.0, range.1).await? {
-            for (operation, statistics) in summary.operations {
-                let key = (Arc::from(service.as_str()), Arc::from(operation));
-                costs.endpoints.entry(key).or_default().requests = statistics.count;
+        let latest;
+        let counted = if range == requests.steps.range() {
+            requests
+        } else {
+            latest = self.services(tenant, range.0, range.1).await?;
+            &latest
+        };
+        for (service, summary) in &counted.by_name {
+            for (operation, statistics) in &summary.operations {
+                let key = (Arc::from(service.as_str()), Arc::from(operation.as_str()));
+                costs.endpoints.entry(key).or_default().requests = statistics.count();
             }
         }
         Ok(costs)

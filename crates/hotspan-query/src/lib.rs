@@ -30,6 +30,7 @@ pub mod outline;
 mod owners;
 mod path_sums;
 mod process;
+pub mod request_statistics;
 mod samples;
 mod scan;
 pub mod search;

@@ -8,8 +8,8 @@ use hotspan_traceql::{FieldId, FieldValue, Program, SpanSource, TraceSource};
 
 use crate::Engine;
 use crate::error::{QueryError, Result};
+use crate::request_statistics::{PlotSteps, RequestGroups, RequestStatistics};
 use crate::search::{gather, overlapping, reach_back, reach_on, slices};
-use crate::services::{PLOT_STEPS, RequestStatistics};
 use crate::span_metrics::{ConnectionType, EdgeSeries};
 
 /// What a span must tell; the last ones name what a client called.
@@ -43,13 +43,15 @@ impl Engine {
         tenant: &TenantId,
         from: i64,
         until: i64,
-    ) -> Result<BTreeMap<EdgeSeries, RequestStatistics>> {
+    ) -> Result<(PlotSteps, BTreeMap<EdgeSeries, RequestStatistics>)> {
         let program = Program::new(FIELDS).map_err(|error| QueryError::Invalid(error.to_string()))?;
-        let Some(fields) = Fields::of(&program) else { return Ok(BTreeMap::new()) };
-        let mut edges: HashMap<EdgeSeries, RequestStatistics> = HashMap::new();
+        let Some(fields) = Fields::of(&program) else {
+            return Ok((PlotSteps::of(from, until), BTreeMap::new()));
+        };
+        let mut edges: HashMap<EdgeSeries, usize> = HashMap::new();
+        let mut groups = RequestGroups::new(from, until);
         let snapshot = self.snapshot();
         let segments = overlapping(&snapshot, tenant, reach_back(from), reach_on(until));
-        let step_length = (until.saturating_sub(from) / PLOT_STEPS as i64).max(1);
         for slice in slices(&segments) {
             let Some(mut gathered) = gather(self.lake(), &segments, slice, program.fields()).await? else { continue };
             for rows in std::mem::take(&mut gathered.traces) {
@@ -57,14 +59,16 @@ impl Engine {
                 for_each_edge(&gathered.spans, &fields, |edge, span, failed| {
                     let start = gathered.spans.start_nanos(span);
                     if (from..until).contains(&start) {
-                        let step = ((start - from) / step_length) as usize;
-                        edges.entry(edge).or_default().add(gathered.spans.duration_nanos(span), failed, step);
+                        let number = *edges.entry(edge).or_insert_with(|| groups.start_group());
+                        groups.add(number, start, gathered.spans.duration_nanos(span), failed);
                     }
                 });
             }
             tokio::task::yield_now().await;
         }
-        Ok(edges.into_iter().collect())
+        let (steps, mut groups) = groups.finish();
+        let edges = edges.into_iter().map(|(edge, number)| (edge, std::mem::take(&mut groups[number])));
+        Ok((steps, edges.collect()))
     }
 }
 

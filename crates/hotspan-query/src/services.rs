@@ -1,4 +1,4 @@
-//! Services: how often each is called, how long it takes, how often it fails; and who calls whom.
+//! Services: how often each is called, how long it takes, how often it fails.
 
 use std::collections::BTreeMap;
 
@@ -7,44 +7,24 @@ use futures::TryStreamExt;
 use hashbrown::HashMap;
 use hotspan_lake::{ReadOptions, Table, arrays};
 use hotspan_model::{SpanKind, StatusCode, TenantId};
-use hotspan_traceql::LogHistogram;
 
 use crate::Engine;
 use crate::error::Result;
+use crate::request_statistics::{PlotSteps, RequestGroups, RequestStatistics};
 
-/// Steps that a time range is cut into for small plots.
-pub const PLOT_STEPS: usize = 48;
+/// Operations that are told apart, of one service and of all; names that hold an id would have no end (R5).
+const MAX_OPERATIONS_OF_SERVICE: usize = 500;
+const MAX_OPERATIONS: usize = 5_000;
+/// What all further operations of a service are counted under.
+pub const OTHER_OPERATIONS: &str = "[other operations]";
 
-/// Counts and durations of a group of requests.
-#[derive(Debug, Clone, Default)]
-pub struct RequestStatistics {
-    /// How many requests.
-    pub count: u64,
-    /// How many of them failed.
-    pub errors: u64,
-    durations: LogHistogram,
-    /// Requests and errors in each step of the range.
-    pub steps: Vec<(u32, u32)>,
-}
-
-impl RequestStatistics {
-    pub(crate) fn add(&mut self, duration: i64, failed: bool, step: usize) {
-        self.count += 1;
-        self.errors += u64::from(failed);
-        self.durations.add(duration.max(0) as f64, true);
-        if self.steps.is_empty() {
-            self.steps = vec![(0, 0); PLOT_STEPS];
-        }
-        if let Some(counts) = self.steps.get_mut(step) {
-            counts.0 += 1;
-            counts.1 += u32::from(failed);
-        }
-    }
-
-    /// A quantile of the durations in nanoseconds, within half a percent.
-    pub fn quantile(&self, quantile: f64) -> f64 {
-        self.durations.quantile(quantile, true).unwrap_or(0.0)
-    }
+/// Every service of a time.
+#[derive(Debug, Clone)]
+pub struct Services {
+    /// The steps that all statistics have.
+    pub steps: PlotSteps,
+    /// By name.
+    pub by_name: BTreeMap<String, ServiceSummary>,
 }
 
 /// A service and its operations.
@@ -58,13 +38,32 @@ pub struct ServiceSummary {
     pub spans: u64,
 }
 
+/// A service while it is read: its operations by their numbers.
+#[derive(Debug, Default)]
+struct ReadService {
+    operations: HashMap<String, usize>,
+    spans: u64,
+}
+
+impl ReadService {
+    /// The number of an operation, or of the others if there are too many.
+    fn operation(&mut self, name: &str, groups: &mut RequestGroups) -> usize {
+        if let Some(number) = self.operations.get(name) {
+            return *number;
+        }
+        let is_full = self.operations.len() >= MAX_OPERATIONS_OF_SERVICE || groups.len() >= MAX_OPERATIONS;
+        let name = if is_full { OTHER_OPERATIONS } else { name };
+        *self.operations.entry_ref(name).or_insert_with(|| groups.start_group())
+    }
+}
+
 impl Engine {
     /// Every service with spans that start in `from..until`.
     ///
     /// A request is a span that answers somebody: a server or consumer span, or one without a parent.
-    pub async fn services(&self, tenant: &TenantId, from: i64, until: i64) -> Result<BTreeMap<String, ServiceSummary>> {
-        let mut services: HashMap<String, ServiceSummary> = HashMap::new();
-        let step_length = (until.saturating_sub(from) / PLOT_STEPS as i64).max(1);
+    pub async fn services(&self, tenant: &TenantId, from: i64, until: i64) -> Result<Services> {
+        let mut services: HashMap<String, ReadService> = HashMap::new();
+        let mut groups = RequestGroups::new(from, until);
         let columns = ["start_time", "duration", "service", "name", "kind", "status", "parent_span_id"];
         for segment in self.snapshot().segments(tenant, Table::Spans).iter() {
             if !segment.overlaps(from, until) {
@@ -80,24 +79,27 @@ impl Engine {
                 let statuses = arrays::int8s(&batch, "status")?.values();
                 let parents = arrays::ids(&batch, "parent_span_id")?;
                 for row in 0..batch.num_rows() {
-                    let summary = services.entry_ref(owners.get(row)).or_default();
-                    summary.spans += 1;
+                    let service = services.entry_ref(owners.get(row)).or_default();
+                    service.spans += 1;
                     let answers = [SpanKind::Server as i8, SpanKind::Consumer as i8].contains(&kinds[row]);
                     if !answers && parents.is_valid(row) {
                         continue;
                     }
-                    let failed = statuses[row] == StatusCode::Error as i8;
-                    let step = ((starts[row] - from) / step_length) as usize;
-                    summary.requests.add(durations[row], failed, step);
-                    if !summary.operations.contains_key(names.get(row)) {
-                        summary.operations.insert(names.get(row).to_owned(), RequestStatistics::default());
-                    }
-                    if let Some(operation) = summary.operations.get_mut(names.get(row)) {
-                        operation.add(durations[row], failed, step);
-                    }
+                    let operation = service.operation(names.get(row), &mut groups);
+                    groups.add(operation, starts[row], durations[row], statuses[row] == StatusCode::Error as i8);
                 }
             }
         }
-        Ok(services.into_iter().collect())
+        let (steps, mut groups) = groups.finish();
+        let summaries = services.into_iter().map(|(name, read)| {
+            let mut summary = ServiceSummary { spans: read.spans, ..ServiceSummary::default() };
+            for (operation, number) in read.operations {
+                let statistics = std::mem::take(&mut groups[number]);
+                summary.requests.merge(&statistics);
+                summary.operations.insert(operation, statistics);
+            }
+            (name, summary)
+        });
+        Ok(Services { steps, by_name: summaries.collect() })
     }
 }

@@ -304,7 +304,15 @@ fn code_leads_back_to_traces() {
     // The service did something for nobody besides; the operation did not.
     assert!(close(&order["cpu_ns_per_request"], (all_order + 24) as f64 * MS as f64 / 12.0), "{order}");
     assert!(close(&order["operations"][0]["cpu_ns_per_request"], all_order as f64 * MS as f64 / 12.0), "{order}");
-    assert_eq!(order["cpu_series"].as_array().unwrap().len(), 48);
+    assert_eq!(order["cpu_series"].as_array().unwrap().len(), 60);
+    // What an operation costs in each step, times its requests there, is what it costs in all.
+    let operation = &order["operations"][0];
+    let step_seconds = services["step_ns"].as_f64().unwrap() / 1e9;
+    let spent = |step: usize| {
+        let requests = (operation["rate_series"][step].as_f64().unwrap() * step_seconds).round();
+        operation["cpu_ns_per_request_series"][step].as_f64().map_or(0.0, |nanos| nanos * requests)
+    };
+    assert!(close(&json!((0..60).map(spent).sum::<f64>()), all_order as f64 * MS as f64), "{operation}");
 
     let flame = ask_json(&server, "/api/v1/cohort/flame", &json!({ "query": "{ name = \"calculate\" }" }));
     let names = flame["flamebearer"]["names"].as_array().unwrap();

@@ -143,6 +143,56 @@ fn the_language_works_over_the_store() {
     assert!((p99 / 8e8 - 1.0).abs() < 0.01, "{p99}");
 }
 
+/// Scenario: a minute cut into steps of a second, in each of the first ten of which one order of known length is answered.
+/// Guarantee: each step tells its own rate, errors and percentiles, of the service and of its operation; silence has none.
+#[test]
+fn services_tell_their_percentiles_over_time() {
+    let (_store, server) = Server::fresh();
+    let now = now_nanos();
+    send_orders(&server, now);
+    let (start, end) = (now - 60_000 * MS, now);
+    let answer = server.get_json(&format!("/api/v1/services?start={start}&end={end}"));
+    assert_eq!(answer["step_ns"], 1_000_000_000, "{answer}");
+    let order = answer["services"].as_array().unwrap().iter().find(|row| row["service"] == "order-service").unwrap();
+    for row in [order, &order["operations"][0]] {
+        for step in 0..60 {
+            let length = if step % 3 == 0 { 800e6 } else { 20e6 };
+            for series in ["p50_series", "p95_series", "p99_series"] {
+                let nanos = row[series][step].as_f64();
+                let is_right = nanos.map_or(step >= 10, |nanos| step < 10 && (nanos / length - 1.0).abs() < 0.006);
+                assert!(is_right, "{series}[{step}] is {nanos:?}");
+            }
+            assert_eq!(row["rate_series"][step], if step < 10 { 1.0 } else { 0.0 });
+            assert_eq!(row["errors_series"][step], u64::from(step == 3));
+        }
+        assert_eq!(row["p50_series"].as_array().unwrap().len(), 60);
+    }
+    assert_eq!(order["operations"].as_array().unwrap().len(), 1);
+}
+
+/// Scenario: a service that puts an id into the name of every operation.
+/// Guarantee: so many are told apart and no more, all others stand in one row, and every request is counted.
+#[test]
+fn endless_operations_share_one_row() {
+    let (_store, server) = Server::fresh();
+    let start = now_nanos() - 60_000 * MS;
+    let spans = (0..700u64).map(|number| Span {
+        trace_id: u128::from(number + 1).to_be_bytes().to_vec(),
+        span_id: (number + 1).to_be_bytes().to_vec(),
+        name: format!("GET /orders/{number}"),
+        kind: 2,
+        start_time_unix_nano: start,
+        end_time_unix_nano: start + MS,
+        ..Span::default()
+    });
+    let body = trace_request("order-service", spans.collect()).encode_to_vec();
+    assert_eq!(server.post("/v1/traces", "application/x-protobuf", &body).unwrap().status, 200);
+    let service = &server.get_json("/api/v1/services")["services"][0];
+    let operations = service["operations"].as_array().unwrap();
+    let rest = operations.iter().find(|row| row["is_rest"] == true).unwrap();
+    assert_eq!((operations.len(), &rest["requests"], &service["requests"]), (501, &200.into(), &700.into()));
+}
+
 /// Scenario: queries that can't be understood. Guarantee: 400, plain text, with the place of the mistake.
 #[test]
 fn mistakes_are_pointed_at() {

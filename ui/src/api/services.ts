@@ -13,14 +13,19 @@ export interface OperationFacts {
   p99_ns: number;
   cpu_ns_per_request?: number | null;
   spans?: number;
+  /** The operations of a service past those that are told apart, all in one. */
+  isRest?: boolean;
   /** Over the range in equal steps, oldest first; null where nothing ran. */
   rate_series?: (number | null)[];
   errors_series?: (number | null)[];
+  p50_series?: (number | null)[];
+  p95_series?: (number | null)[];
+  p99_series?: (number | null)[];
+  cpu_ns_per_request_series?: (number | null)[];
 }
 
 export interface ServiceFacts extends Omit<OperationFacts, 'operation' | 'kind'> {
   service: string;
-  cpu_series?: (number | null)[];
   profile_types?: string[];
   operations: OperationFacts[];
 }
@@ -61,6 +66,11 @@ function facts(raw: Raw): Omit<OperationFacts, 'operation'> {
     spans: requests,
     rate_series: series(raw.rate_series),
     errors_series: series(raw.errors_series),
+    p50_series: series(raw.p50_series),
+    p95_series: series(raw.p95_series),
+    p99_series: series(raw.p99_series),
+    cpu_ns_per_request_series: series(raw.cpu_ns_per_request_series),
+    isRest: raw.is_rest === true,
     ...(typeof raw.kind === 'string' ? { kind: raw.kind } : {}),
   };
 }
@@ -69,23 +79,25 @@ const seconds = (range: ResolvedRange) => ({ start: Math.floor(range.fromMs / 10
 
 export interface ServiceList {
   services: ServiceFacts[];
+  /** The time that all series cut into steps, as the server took it. */
+  span: ResolvedRange;
   /** Since when the CPU of operations is counted, where that is not the whole time: there are too many samples in it. */
   costsFromMs: number | null;
 }
 
 export async function readServices(range: ResolvedRange, signal: AbortSignal): Promise<ServiceList> {
-  const body = await getJson<{ services?: Raw[]; is_cut?: boolean; costs_start?: number }>(address('/api/v1/services', seconds(range)), signal);
+  const body = await getJson<{ services?: Raw[]; start?: number; end?: number; is_cut?: boolean; costs_start?: number }>(address('/api/v1/services', seconds(range)), signal);
   const services = (body.services ?? []).map((raw) => ({
     ...facts(raw),
     service: String(raw.service ?? raw.name ?? ''),
-    cpu_series: series(raw.cpu_series),
     profile_types: Array.isArray(raw.profile_types) ? raw.profile_types.map(String) : undefined,
     operations: (Array.isArray(raw.operations) ? (raw.operations as Raw[]) : []).map((operation) => ({
       ...facts(operation),
       operation: String(operation.operation ?? operation.name ?? ''),
     })),
   }));
-  return { services, costsFromMs: body.is_cut && body.costs_start !== undefined ? body.costs_start / 1e6 : null };
+  const span = body.start !== undefined && body.end !== undefined ? { fromMs: body.start / 1e6, toMs: body.end / 1e6 } : range;
+  return { services, span, costsFromMs: body.is_cut && body.costs_start !== undefined ? body.costs_start / 1e6 : null };
 }
 
 /** First and last moment in which anything was asked of any service; null for silence. */

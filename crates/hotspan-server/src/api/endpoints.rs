@@ -34,7 +34,8 @@ pub(crate) async fn endpoints(
     let profile_type = type_or_cpu(parameters.profile_type.as_deref())?;
     let functions = parameters.functions.unwrap_or(FUNCTIONS).min(MOST_FUNCTIONS);
     let snapshot = core.engine.snapshot();
-    let costs = core.engine.endpoint_costs(&tenant, &snapshot, &profile_type, range, functions).await?;
+    let requests = core.engine.services(&tenant, range.0, range.1).await?;
+    let costs = core.engine.endpoint_costs(&tenant, &snapshot, &profile_type, &requests, functions).await?;
     let seconds = (costs.range.1 - costs.range.0).max(1) as f64 / 1e9;
     let mut rows: Vec<_> = costs.endpoints.iter().collect();
     if let Some(service) = &parameters.service_name {

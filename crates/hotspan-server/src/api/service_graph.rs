@@ -13,10 +13,9 @@ pub(crate) async fn service_graph(
     Given(parameters): Given<RangeParameters>,
 ) -> Result<Json<Value>, ApiError> {
     let (from, until) = parameters.range()?;
-    let seconds = (until - from) as f64 / 1e9;
-    let edges = core.engine.service_graph(&tenant, from, until).await?;
+    let (steps, edges) = core.engine.service_graph(&tenant, from, until).await?;
     let rows = edges.iter().map(|(edge, statistics)| {
-        let mut row = statistics_json(statistics, seconds);
+        let mut row = statistics_json(statistics, &steps);
         row["client"] = json!(edge.client);
         row["server"] = json!(edge.server);
         row["connection_type"] = json!(edge.connection.label());

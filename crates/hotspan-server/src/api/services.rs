@@ -7,7 +7,9 @@ use hashbrown::HashMap;
 use hotspan_lake::catalog::now_nanos;
 use hotspan_model::labels::SERVICE_NAME;
 use hotspan_model::{ProfileType, TenantId};
-use hotspan_query::services::{PLOT_STEPS, RequestStatistics};
+use hotspan_query::endpoint_costs::{EndpointCost, EndpointCosts};
+use hotspan_query::request_statistics::{PlotSteps, RequestStatistics};
+use hotspan_query::services::{OTHER_OPERATIONS, Services};
 use hotspan_query::{FlameQuery, TimelineQuery};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -50,95 +52,133 @@ pub(crate) async fn services(
     Given(parameters): Given<RangeParameters>,
 ) -> Result<Json<Value>, ApiError> {
     let (from, until) = parameters.range()?;
-    let seconds = (until - from) as f64 / 1e9;
     let services = core.engine.services(&tenant, from, until).await?;
-    let cpu = Cpu::read(&core, &tenant, (from, until)).await?;
-    let rows = services.iter().map(|(service, summary)| {
-        let mut row = statistics_json(&summary.requests, seconds);
-        if let Some(series) = cpu.series.get(service) {
-            // Everything that the service did, also between requests.
-            let total: f64 = series.iter().flatten().sum::<f64>() * seconds / PLOT_STEPS as f64 * 1e9;
-            row["cpu_series"] = json!(series);
-            row["cpu_ns_per_request"] = json!(total / summary.requests.count.max(1) as f64);
+    let cpu = Cpu::read(&core, &tenant, &services).await?;
+    let rows = services.by_name.iter().map(|(service, summary)| {
+        let mut row = statistics_json(&summary.requests, &services.steps);
+        if let Some(spent) = cpu.by_service.get(service) {
+            cpu.write_service(&mut row, spent, &summary.requests);
         }
         row["service"] = json!(service);
         row["total_spans"] = json!(summary.spans);
         let operations = summary.operations.iter().map(|(operation, statistics)| {
-            let mut row = statistics_json(statistics, seconds);
+            let mut row = statistics_json(statistics, &services.steps);
             row["operation"] = json!(operation);
-            if let Some(cost) = cpu.costs.get(service.as_str()).and_then(|costs| costs.get(operation.as_str())) {
-                row["cpu_ns_per_request"] = json!(cost);
+            if operation == OTHER_OPERATIONS {
+                row["is_rest"] = json!(true);
+            }
+            let key = (Arc::from(service.as_str()), Arc::from(operation.as_str()));
+            if let Some(cost) = cpu.costs.endpoints.get(&key).filter(|cost| cost.samples > 0) {
+                cpu.write_operation(&mut row, cost, statistics);
             }
             row
         });
         row["operations"] = operations.collect();
         row
     });
+    let costs_range = cpu.costs.range;
     Ok(Json(json!({
         "services": rows.collect::<Vec<_>>(),
         "start": from,
         "end": until,
+        // How long each step of the series is; fewer and longer ones where there is too much to keep apart.
+        "step_ns": services.steps.length(),
         // Costs of operations may rest on the latest part of the time only, if there are too many samples in it.
-        "is_cut": cpu.costs_range != (from, until),
-        "costs_start": cpu.costs_range.0,
-        "costs_end": cpu.costs_range.1,
+        "is_cut": costs_range != (from, until),
+        "costs_start": costs_range.0,
+        "costs_end": costs_range.1,
     })))
 }
 
 /// What services and operations do on the processor.
 struct Cpu {
-    /// Cores in use in each step of the range, by service; nothing where nothing was measured.
-    series: HashMap<String, Vec<Option<f64>>>,
-    /// Nanoseconds a request, by service and operation.
-    costs: HashMap<Arc<str>, HashMap<Arc<str>, f64>>,
-    /// The part of the time that the costs rest on.
-    costs_range: (i64, i64),
+    steps: PlotSteps,
+    /// Nanoseconds in each step, by service; nothing where nothing was measured.
+    by_service: HashMap<String, Vec<Option<f64>>>,
+    /// What requests cost, by service and operation.
+    costs: EndpointCosts,
 }
 
 impl Cpu {
-    async fn read(core: &Core, tenant: &TenantId, (from, until): (i64, i64)) -> Result<Self, ApiError> {
-        let step = ((until - from) / PLOT_STEPS as i64).max(1_000_000);
+    async fn read(core: &Core, tenant: &TenantId, services: &Services) -> Result<Self, ApiError> {
+        let steps = services.steps;
+        let (from, until) = steps.range();
+        let step = steps.length().max(1_000_000);
         let query = TimelineQuery {
             samples: FlameQuery { profile_type: ProfileType::cpu(), from, until, ..FlameQuery::default() },
             step,
             group_by: vec![SERVICE_NAME.to_owned()],
             ..TimelineQuery::default()
         };
-        let mut series = HashMap::new();
+        let mut by_service = HashMap::new();
         for timeline in core.engine.timelines(tenant, &query).await? {
-            let mut cores = vec![None; PLOT_STEPS];
+            let mut spent = vec![None; steps.count()];
             for (end, value) in timeline.points {
                 // Steps may lie on the grid of rollups, a little beside the range.
-                let at = (((end - step / 2 - from) / step).max(0) as usize).min(PLOT_STEPS - 1);
-                *cores[at].get_or_insert(0.0) += value / step as f64;
+                *spent[steps.at(end - step / 2)].get_or_insert(0.0) += value;
             }
-            series.insert(timeline.labels.service().into_owned(), cores);
+            by_service.insert(timeline.labels.service().into_owned(), spent);
         }
         let snapshot = core.engine.snapshot();
-        let found = core.engine.endpoint_costs(tenant, &snapshot, &ProfileType::cpu(), (from, until), 0).await?;
-        let mut costs: HashMap<Arc<str>, HashMap<Arc<str>, f64>> = HashMap::new();
-        for ((service, operation), cost) in found.endpoints {
-            if cost.samples > 0 {
-                let requests = cost.requests.max(cost.sampled_requests).max(1) as f64;
-                costs.entry(service).or_default().insert(operation, cost.value as f64 / requests);
-            }
-        }
-        Ok(Self { series, costs, costs_range: found.range })
+        let costs = core.engine.endpoint_costs(tenant, &snapshot, &ProfileType::cpu(), services, 0).await?;
+        Ok(Self { steps, by_service, costs })
+    }
+
+    /// Everything that a service did, also between requests.
+    fn write_service(&self, row: &mut Value, spent: &[Option<f64>], requests: &RequestStatistics) {
+        let length = self.steps.length() as f64;
+        let cores: Vec<_> = spent.iter().map(|spent| spent.map(|nanos| rounded(nanos / length))).collect();
+        let per_request = spent.iter().zip(&requests.steps).map(|(spent, step)| per_request((*spent)?, step.count));
+        row["cpu_series"] = json!(cores);
+        row["cpu_ns_per_request_series"] = per_request.collect();
+        row["cpu_ns_per_request"] = json!(spent.iter().flatten().sum::<f64>() / requests.count().max(1) as f64);
+    }
+
+    fn write_operation(&self, row: &mut Value, cost: &EndpointCost, requests: &RequestStatistics) {
+        let known_from = self.steps.at(self.costs.range.0);
+        let steps = cost.value_by_step.iter().zip(&requests.steps).enumerate();
+        let per_request = steps.map(|(at, (spent, step))| match at < known_from {
+            true => None,
+            false => per_request(*spent as f64, step.count),
+        });
+        row["cpu_ns_per_request_series"] = per_request.collect();
+        let requests = cost.requests.max(cost.sampled_requests).max(1) as f64;
+        row["cpu_ns_per_request"] = json!(cost.value as f64 / requests);
     }
 }
 
-pub(super) fn statistics_json(statistics: &RequestStatistics, seconds: f64) -> Value {
-    let step_seconds = seconds / PLOT_STEPS as f64;
-    let rates: Vec<f64> = statistics.steps.iter().map(|(count, _)| f64::from(*count) / step_seconds).collect();
-    let errors: Vec<u32> = statistics.steps.iter().map(|(_, errors)| *errors).collect();
+/// Whole nanoseconds a request; nothing where there was none.
+fn per_request(nanos: f64, requests: u64) -> Option<u64> {
+    (requests > 0).then(|| (nanos / requests as f64).round() as u64)
+}
+
+/// Six places are more than a plot can show, and a third of the bytes.
+fn rounded(value: f64) -> f64 {
+    (value * 1e6).round() / 1e6
+}
+
+/// Counts and latencies of a group of requests, as a whole and over time; steps without a request have no latency.
+pub(super) fn statistics_json(statistics: &RequestStatistics, steps: &PlotSteps) -> Value {
+    let whole = statistics.whole();
+    let (from, until) = steps.range();
+    let step_seconds = steps.length() as f64 / 1e9;
+    let quantile = |quantile: f64| whole.quantile(quantile).unwrap_or(0.0);
+    let series = |quantile: f64| -> Vec<Option<u64>> {
+        statistics.steps.iter().map(|step| step.quantile(quantile).map(|nanos| nanos.round() as u64)).collect()
+    };
+    let rates: Vec<f64> = statistics.steps.iter().map(|step| rounded(step.count as f64 / step_seconds)).collect();
+    let errors: Vec<u64> = statistics.steps.iter().map(|step| step.errors).collect();
     json!({
-        "requests": statistics.count,
-        "error_count": statistics.errors,
-        "rate": statistics.count as f64 / seconds,
-        "p50_ns": statistics.quantile(0.5),
-        "p95_ns": statistics.quantile(0.95),
-        "p99_ns": statistics.quantile(0.99),
+        "requests": whole.count,
+        "error_count": whole.errors,
+        "rate": whole.count as f64 / ((until - from) as f64 / 1e9),
+        "p50_ns": quantile(0.5),
+        "p95_ns": quantile(0.95),
+        "p99_ns": quantile(0.99),
         "rate_series": rates,
         "errors_series": errors,
+        "p50_series": series(0.5),
+        "p95_series": series(0.95),
+        "p99_series": series(0.99),
     })
 }

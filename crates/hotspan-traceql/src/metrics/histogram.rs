@@ -67,6 +67,11 @@ impl LogHistogram {
         self.at_most_zero == 0.0 && self.buckets.is_empty()
     }
 
+    /// How many buckets hold anything above zero: what its size is measured by.
+    pub fn bucket_count(&self) -> usize {
+        self.buckets.len()
+    }
+
     /// Upper bound and count of each bucket that has any, ascending.
     pub fn buckets(&self, precise: bool) -> impl Iterator<Item = (f64, f64)> + '_ {
         let zero = (self.at_most_zero > 0.0).then_some((0.0, self.at_most_zero));

@@ -1,10 +1,11 @@
 // Every service with its operations: how much, how often it fails, how long it takes, what it costs.
 import { useMemo } from 'react';
-import type { ServiceFacts } from '../../api/services';
+import type { OperationFacts, ServiceFacts } from '../../api/services';
 import { SortHead } from '../../app/SortHead';
 import { LatencyRange, latencyScale } from '../../charts/LatencyRange';
 import { Spark } from '../../charts/Spark';
-import { formatDuration, formatRate, formatShare, rateUnitFor } from '../../format/units';
+import type { Span, SparkLine } from '../../charts/sparkShape';
+import { formatCount, formatDuration, formatRate, formatShare, rateUnitFor } from '../../format/units';
 import { hrefOf, openView } from '../../location/urlState';
 import { serviceColours } from '../../theme/evenPalette';
 import { useTheme } from '../../theme/theme';
@@ -16,8 +17,18 @@ export const requestsOf = ({ service, operation }: Row) => ({ service: service.s
 /** The slowest twentieth of a row against the rest. */
 export const explanationOf = ({ service, operation }: Row) => ({ service: service.service, target: slowestOf(service.service, operation?.operation ?? null, (operation ?? service).p95_ns) });
 
+/** The tail is the strong line; all three differ by more than colour. */
+const latencyLines = (facts: Partial<OperationFacts>): SparkLine[] => [
+  { label: 'P50', values: facts.p50_series ?? [], colour: 'var(--muted)', width: 1 },
+  { label: 'P95', values: facts.p95_series ?? [], colour: 'var(--accent)', width: 1, dash: '2.5 2.5' },
+  { label: 'P99', values: facts.p99_series ?? [], colour: 'var(--accent)', width: 1.5 },
+];
+const oneLine = (label: string, values: SparkLine['values'] | undefined, colour: string): SparkLine[] => [{ label, values: values ?? [], colour }];
+
 interface Props {
   services: readonly ServiceFacts[];
+  /** The time that the plots cover. */
+  span: Span;
   rows: readonly Row[];
   open: ReadonlySet<string>;
   toggle: (service: string) => void;
@@ -27,7 +38,7 @@ interface Props {
   setAt: (row: number) => void;
 }
 
-export function ServicesTable({ services, rows, open, toggle, order, setOrder, at, setAt }: Props) {
+export function ServicesTable({ services, span, rows, open, toggle, order, setOrder, at, setAt }: Props) {
   const theme = useTheme();
   const colours = useMemo(() => serviceColours(services.map((service) => service.service), theme), [services, theme]);
   const all = useMemo(() => services.flatMap((service) => [service, ...service.operations]), [services]);
@@ -42,12 +53,18 @@ export function ServicesTable({ services, rows, open, toggle, order, setOrder, a
           {head('name', 'Service')}
           {head('rate', 'Requests')}
           {head('errors', 'Failed')}
-          <th>
+          <th className="range">
             <span className="latency-scale" aria-hidden="true">
               <span>{formatDuration(scale.lowNs)}</span>
               <span>{formatDuration(scale.highNs)}</span>
             </span>
             <span className="sr-only">Latency</span>
+          </th>
+          <th>
+            <span className="latency-key" aria-hidden="true">
+              <i className="p99" /> P99 <i className="p95" /> P95 <i className="p50" /> P50
+            </span>
+            <span className="sr-only">Latency over time</span>
           </th>
           {head('p50_ns', 'P50')}
           {head('p95_ns', 'P95')}
@@ -63,7 +80,11 @@ export function ServicesTable({ services, rows, open, toggle, order, setOrder, a
           return (
             <tr key={`${name} ${row.operation?.operation ?? ''}`} className={row.operation ? 'op' : ''} aria-selected={index === at} onClick={() => setAt(index)} onDoubleClick={() => openView(['traces'], requestsOf(row))}>
               <td>
-                {row.operation ? (
+                {row.operation?.isRest ? (
+                  <span className="muted" title="Names that hold an id have no end: only the first of each service are told apart">
+                    all other operations
+                  </span>
+                ) : row.operation ? (
                   <a href={hrefOf(['traces'], requestsOf(row))}>{row.operation.operation}</a>
                 ) : (
                   <>
@@ -76,26 +97,33 @@ export function ServicesTable({ services, rows, open, toggle, order, setOrder, a
                 )}
               </td>
               <td className="number">
-                <Spark values={facts.rate_series} label="requests over time" colour="var(--muted)" /> <span className="plotted">{formatRate(facts.rate, rateUnit)}</span>
+                <Spark what="Requests" lines={oneLine('requests', facts.rate_series, 'var(--muted)')} format={(rate) => formatRate(rate, rateUnit)} span={span} /> <span className="plotted">{formatRate(facts.rate, rateUnit)}</span>
               </td>
               <td className="number">
-                {facts.errors > 0 && <Spark values={facts.errors_series} label="failures over time" colour="var(--error)" />} <span className={`plotted ${facts.errors > 0.005 ? 'error-text' : ''}`}>{formatShare(facts.errors)}</span>
+                {facts.errors > 0 && <Spark what="Failures" lines={oneLine('failed', facts.errors_series, 'var(--error)')} format={formatCount} span={span} />} <span className={`plotted ${facts.errors > 0.005 ? 'error-text' : ''}`}>{formatShare(facts.errors)}</span>
+              </td>
+              <td className="range">
+                <LatencyRange p50={facts.p50_ns} p95={facts.p95_ns} p99={facts.p99_ns} scale={scale} />
               </td>
               <td>
-                <LatencyRange p50={facts.p50_ns} p95={facts.p95_ns} p99={facts.p99_ns} scale={scale} />
+                <Spark what="Latency" lines={latencyLines(facts)} format={formatDuration} span={span} width={120} height={22} />
               </td>
               <td className="number">{formatDuration(facts.p50_ns)}</td>
               <td className="number">{formatDuration(facts.p95_ns)}</td>
               <td className="number">{formatDuration(facts.p99_ns)}</td>
               {hasCpu && (
                 <td className="number">
-                  {!row.operation && <Spark values={row.service.cpu_series} label="CPU over time" colour="var(--cpu)" />} <span className="plotted">{facts.cpu_ns_per_request === null || facts.cpu_ns_per_request === undefined ? '' : formatDuration(facts.cpu_ns_per_request)}</span>
+                  <Spark what="CPU per request" lines={oneLine('CPU per request', facts.cpu_ns_per_request_series, 'var(--cpu)')} format={formatDuration} span={span} /> <span className="plotted">{facts.cpu_ns_per_request === null || facts.cpu_ns_per_request === undefined ? '' : formatDuration(facts.cpu_ns_per_request)}</span>
                 </td>
               )}
               <td className="links">
-                <a href={row.operation ? hrefOf(['traces'], requestsOf(row)) : hrefOf(['profiles'], { service: name })}>flame</a>
-                {' · '}
-                <a href={hrefOf(['explain'], explanationOf(row))}>explain</a>
+                {row.operation?.isRest || (
+                  <>
+                    <a href={row.operation ? hrefOf(['traces'], requestsOf(row)) : hrefOf(['profiles'], { service: name })}>flame</a>
+                    {' · '}
+                    <a href={hrefOf(['explain'], explanationOf(row))}>explain</a>
+                  </>
+                )}
               </td>
             </tr>
           );

@@ -46,7 +46,7 @@ export default function ServicesView() {
   useKeys('Services', [
     { key: 'j', does: 'next row', run: () => setAt(Math.min(rows.length - 1, at + 1)) },
     { key: 'k', does: 'previous row', run: () => setAt(Math.max(0, at - 1)) },
-    { key: 'Enter', does: 'requests of the row', run: () => current && openView(['traces'], requestsOf(current)) },
+    { key: 'Enter', does: 'requests of the row', run: () => current && !current.operation?.isRest && openView(['traces'], requestsOf(current)) },
     { key: 'o', does: 'operations of the service', run: () => current && toggle(current.service.service) },
     { key: 'f', does: 'flame graph of the service', run: () => current && openView(['profiles'], { service: current.service.service }) },
     { key: 'e', does: 'explain what is slow', run: () => current && openView(['explain'], explanationOf(current)) },
@@ -87,7 +87,7 @@ export default function ServicesView() {
         </div>
       ) : (
         <div className="view-body services pane" tabIndex={0} role="region" aria-label="Services table">
-          <ServicesTable services={services} rows={rows} open={open} toggle={toggle} order={order} setOrder={setOrder} at={at} setAt={setAt} />
+          <ServicesTable services={services} span={answer.value?.span ?? resolved} rows={rows} open={open} toggle={toggle} order={order} setOrder={setOrder} at={at} setAt={setAt} />
         </div>
       )}
       <EvidenceStrip evidence={null} extra={answer.value ? `${formatCount(services.length)} services, ${formatCount(operations)} operations; rates, errors and percentiles from stored spans` : 'reading'} />

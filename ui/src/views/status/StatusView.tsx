@@ -102,7 +102,7 @@ function RateTile({ title, looks, counter, status, bytes = false }: { title: str
     <section className="panel tile">
       <h2>{title}</h2>
       <b>{rate === null ? '…' : bytes ? `${formatBytes(rate)}/s` : formatRate(rate, 's')}</b>
-      <Spark values={rates.length > 1 ? rates : undefined} label={`${title} over the last minutes`} width={120} height={22} />
+      <Spark what={title} lines={[{ label: title, values: rates, colour: 'var(--accent)' }]} format={(value) => (bytes ? `${formatBytes(value)}/s` : formatRate(value, 's'))} width={120} height={22} />
       <span className="muted">{bytes ? formatBytes(total) : formatCount(total)} since the start</span>
     </section>
   );
