@@ -1,6 +1,7 @@
 // Decoding, transforms and layout of flame graphs, off the main thread.
 import type { Exactness } from '../api/evidence';
 import { decodeFlamebearer, type RawAnswer } from './flamebearer';
+import { cutLevels } from './levelCells';
 import { sandwich } from './sandwich';
 import { byThread, type TimedSample, timeline, type Timeline } from './timeline';
 import { applyTransforms, type Transform } from './transforms';
@@ -26,6 +27,8 @@ export type FlameRequest =
 
 export type FlameReply = LoadedFlame | FlameTree | { callers: FlameTree; callees: FlameTree } | Timeline | null;
 
+type FlameAnswer = RawAnswer & { samples?: TimedSample[] };
+
 let base: LooseNodes | null = null;
 
 function sum(values: Float64Array | null): number {
@@ -40,9 +43,10 @@ function parse<T>(bytes: ArrayBuffer): T {
 }
 
 function load(bytes: ArrayBuffer, unit: string): LoadedFlame {
-  const answer = parse<RawAnswer & { samples?: TimedSample[] }>(bytes);
+  const cut = cutLevels(new Uint8Array(bytes));
+  const answer = cut ? (JSON.parse(cut.rest) as FlameAnswer) : parse<FlameAnswer>(bytes);
   // Single samples instead of a graph: they know their threads.
-  base = answer.samples ? byThread(answer.samples, unit) : decodeFlamebearer(answer, unit);
+  base = answer.samples ? byThread(answer.samples, unit) : decodeFlamebearer(answer, unit, cut?.levels);
   const ticksA = base.ticksA ?? sum(base.selfA);
   const ticksB = base.ticksB ?? sum(base.selfB);
   const isDiff = base.selfB !== null;

@@ -103,7 +103,7 @@ export function assemble(loose: LooseNodes, order: ChildOrder, weights: SideWeig
   const looseTotal = sumUpwards(looseSelf, looseParent);
   const size = new Int32Array(count).fill(1);
   for (let i = count - 1; i > 0; i--) size[looseParent[i]!]! += size[i]!;
-  const preorder = preorderOf(loose, order, looseTotal, size);
+  const { preorder, position, isByLevel } = preorderOf(loose, order, looseTotal, size);
 
   const name = new Uint32Array(count);
   const parent = new Int32Array(count);
@@ -139,9 +139,10 @@ export function assemble(loose: LooseNodes, order: ChildOrder, weights: SideWeig
     edge[height] = start[at]!;
     height++;
   }
-  const { levelNodes, levelOffset } = levelsOf(depth);
-  const levelName = new Uint32Array(count);
-  for (let slot = 0; slot < count; slot++) levelName[slot] = name[levelNodes[slot]!]!;
+  // What came level by level, and is left in its order, is in order of levels already.
+  const { levelNodes, levelOffset } = isByLevel ? { levelNodes: position, levelOffset: levelOffsets(depth) } : levelsOf(depth);
+  const levelName = isByLevel ? looseName.slice() : new Uint32Array(count);
+  if (!isByLevel) for (let slot = 0; slot < count; slot++) levelName[slot] = name[levelNodes[slot]!]!;
   return { count, names: loose.names, facts: loose.facts, ...looksOf(loose.names, loose.facts), name, parent, depth, total, self, start, subtreeEnd, levelNodes, levelOffset, levelName, pathHash, sides: sidesOf(loose, preorder), unit: loose.unit };
 }
 
@@ -153,8 +154,8 @@ function combine(loose: LooseNodes, weights: SideWeights): Float64Array {
   return combined;
 }
 
-/** Loose index of each node in preorder, children in the wanted order. */
-function preorderOf(loose: LooseNodes, order: ChildOrder, total: Float64Array, size: Int32Array): Int32Array {
+/** Loose index of each node in preorder, children in the wanted order; and the other way round, the place of each loose node. */
+function preorderOf(loose: LooseNodes, order: ChildOrder, total: Float64Array, size: Int32Array): { preorder: Int32Array; position: Int32Array; isByLevel: boolean } {
   const { count, parent, name } = loose;
   const childOffset = new Int32Array(count + 1);
   let sortedByParent = true;
@@ -191,7 +192,7 @@ function preorderOf(loose: LooseNodes, order: ChildOrder, total: Float64Array, s
       next += size[child]!;
     }
   }
-  return preorder;
+  return { preorder, position, isByLevel: sortedByParent && order === 'given' };
 }
 
 function sidesOf(loose: LooseNodes, preorder: Int32Array): DiffSides | null {
@@ -241,13 +242,19 @@ export function looksOf(names: readonly string[], facts: readonly FrameFacts[] |
   return { kindOfName: looks.kindOfName.slice(), hueOfName: looks.hueOfName.slice() };
 }
 
-/** Preorder visits each level from left to right, so a stable counting sort by depth is all it takes. */
-export function levelsOf(depth: Uint16Array): { levelNodes: Int32Array; levelOffset: Int32Array } {
+/** Where each level begins among all nodes in order of levels. */
+function levelOffsets(depth: Uint16Array): Int32Array {
   let deepest = 0;
   for (let i = 0; i < depth.length; i++) if (depth[i]! > deepest) deepest = depth[i]!;
   const levelOffset = new Int32Array(deepest + 2);
   for (let i = 0; i < depth.length; i++) levelOffset[depth[i]! + 1]!++;
   for (let d = 0; d <= deepest; d++) levelOffset[d + 1]! += levelOffset[d]!;
+  return levelOffset;
+}
+
+/** Preorder visits each level from left to right, so a stable counting sort by depth is all it takes. */
+export function levelsOf(depth: Uint16Array): { levelNodes: Int32Array; levelOffset: Int32Array } {
+  const levelOffset = levelOffsets(depth);
   const fill = levelOffset.slice();
   const levelNodes = new Int32Array(depth.length);
   for (let i = 0; i < depth.length; i++) levelNodes[fill[depth[i]!]!++] = i;
