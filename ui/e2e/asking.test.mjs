@@ -99,8 +99,9 @@ test('what is slow is one click from its explanation', async () => {
   await page.finish();
 });
 
-// Scenario: a trace of twelve thousand spans; its last row; a filter by an attribute.
-// Guarantee: all rows are there though attributes are not; those of the row looked at come; the filter reads them all and finds one.
+// Scenario: a trace of twelve thousand spans; its last row; a word that stands in one attribute only; a filter by an attribute.
+// Guarantee: all rows are there though attributes are not; those of the row looked at come; a word says where it looked and
+// looks at all attributes when told to; a filter by an attribute reads them by itself.
 test('a long trace reads attributes as they are looked at', async () => {
   const page = await openPage(browser, 'status');
   const whole = [];
@@ -114,8 +115,17 @@ test('a long trace reads attributes as they are looked at', async () => {
   await press(page, 'Enter');
   await page.getByLabel('Details of the span').getByText(String(LONG_SPANS - 1), { exact: true }).waitFor();
   assert.deepEqual(whole, [], 'the whole trace was not asked for');
-  await page.getByLabel('Filter spans').fill('row.kind=odd');
+  await page.getByLabel('Filter spans').fill('odd');
+  await page.getByText('0 match').waitFor();
+  await page.getByText('by name, service and id').waitFor();
+  assert.deepEqual(whole, [], 'a word alone does not read everything');
+  const other = await openPage(browser, page.url().split('#/')[1]);
+  await page.getByRole('button', { name: 'Look at attributes too' }).click();
   await page.getByText('1 match').waitFor();
+  assert.equal(await page.getByText('by name, service and id').count(), 0);
+  await other.getByLabel('Filter spans').fill('row.kind=odd');
+  await other.getByText('1 match').waitFor();
+  await other.finish();
   await page.locator(`#span-${ODD_ROW}`).or(page.locator('.wf-row', { hasText: `row ${ODD_ROW % 7}` })).first().waitFor();
   await page.finish();
 });

@@ -240,6 +240,8 @@ test('a link shows the same to everyone, in their own theme', async () => {
 test('mistakes and emptiness are explained', async () => {
   const page = await openPage(browser, `traces?q=${encodeURIComponent('{ duration >> 5 }')}`);
   await page.locator('.tql-fault').waitFor();
+  await page.goto(`${origin}/#/traces?q=${encodeURIComponent('{ parent.name = "checkout" }')}`);
+  await page.getByText('parent.name is an attribute called “name”').waitFor();
   await page.goto(`${origin}/#/traces?q=${encodeURIComponent('{ name = "no such thing" }')}`);
   await page.getByText('No span answers this question').waitFor();
   await page.goto(`${origin}/#/trace/${'ab'.repeat(16)}`);
@@ -265,6 +267,32 @@ test('a long question shows progress and can be cancelled', async () => {
   await page.getByRole('button', { name: 'Read again' }).last().click();
   await page.locator('.flame-stage').waitFor();
   await settle(page);
+  await page.finish();
+});
+
+// Scenario: a pprof file that the server takes long to write, and one that it refuses to.
+// Guarantee: the page says what it waits for and stops when told to; a refusal is told; trying again saves the file.
+test('a file that takes long can be given up and asked for again', async () => {
+  const page = await openPage(browser, 'profiles?service=tax');
+  await page.locator('.flame-stage').waitFor();
+  const isPprof = (url) => url.searchParams.get('format') === 'pprof';
+  const more = async () => {
+    await page.getByRole('button', { name: 'More' }).click();
+    await page.getByRole('menuitem', { name: 'Export pprof' }).click();
+  };
+  await page.route(isPprof, () => undefined);
+  await more();
+  const progress = page.locator('.progress', { hasText: 'the pprof file' });
+  await progress.getByRole('button', { name: 'Cancel' }).click();
+  await page.getByText('No file was saved').waitFor();
+  await page.unroute(isPprof);
+  await page.route(isPprof, (route) => route.fulfill({ status: 500, json: { message: 'out of disk' } }));
+  await page.getByRole('button', { name: 'Try again' }).click();
+  await page.getByText('No pprof: out of disk').waitFor();
+  await page.unroute(isPprof);
+  const [download] = await Promise.all([page.waitForEvent('download'), page.getByRole('button', { name: 'Try again' }).click()]);
+  assert.deepEqual([...(await readFile(await download.path())).subarray(0, 2)], [0x1f, 0x8b]);
+  await page.getByText('No pprof').waitFor({ state: 'detached' });
   await page.finish();
 });
 

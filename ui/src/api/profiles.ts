@@ -94,8 +94,8 @@ export function selectFlame(selection: StackSelection, maxNodes: number, signal:
   return getBytes(selectionAddress(selection, { format: 'json', max_nodes: maxNodes }), signal);
 }
 
-export function selectionPprof(selection: StackSelection): Promise<ArrayBuffer> {
-  return getBytes(selectionAddress(selection, { format: 'pprof' }), new AbortController().signal);
+export function selectionPprof(selection: StackSelection, signal: AbortSignal): Promise<ArrayBuffer> {
+  return getBytes(selectionAddress(selection, { format: 'pprof' }), signal);
 }
 
 export function selectDiff(left: StackSelection, right: StackSelection, maxNodes: number, signal: AbortSignal): Promise<ArrayBuffer> {

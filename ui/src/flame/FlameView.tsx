@@ -1,6 +1,7 @@
 // The flame graph with everything around it. Used by every view; its state lives in the URL.
 import './flame.css';
 import { useCallback, useDeferredValue, useEffect, useId, useMemo, useRef, useState } from 'react';
+import { useAnswer } from '../api/useAnswer';
 import { Menu, type MenuItem } from '../app/Menu';
 import { useElementSize } from '../app/useElementSize';
 import { Empty, Failure, Progress } from '../app/Waiting';
@@ -13,13 +14,13 @@ import { FlameMinimap } from './FlameMinimap';
 import { FlameCrumbs } from './FlameCrumbs';
 import { FlameToolbar } from './FlameToolbar';
 import type { LoadedFlame } from './flameWorker';
+import { download } from './exports';
 import { frameMenu } from './frameMenu';
 import { FrameTip } from './FrameTip';
 import { FunctionTable } from './FunctionTable';
 import { CallTree } from './CallTree';
 import { graphMenu } from './graphMenu';
 import { windowOf } from './geometry';
-import { search as searchTree } from './search';
 import { SandwichStage } from './SandwichStage';
 import { SourceLines } from './SourceLines';
 import { SpansOfFunction } from './SpansOfFunction';
@@ -32,6 +33,7 @@ import { FLAME_VIEWS, type FlameViewName, useFlameState } from './useFlameState'
 import { useFlameTree } from './useFlameTree';
 import { useFlameWindow } from './useFlameWindow';
 import { useSandwich } from './useSandwich';
+import { useSearch } from './useSearch';
 
 export interface FlameViewProps {
   bytes: ArrayBuffer;
@@ -42,7 +44,8 @@ export interface FlameViewProps {
   sizes?: Partial<SideSizes>;
   /** Single samples with times and threads; without them there is no timeline and no colour by thread. */
   timed?: TimedSource;
-  pprof?: () => Promise<ArrayBuffer>;
+  /** The whole of it, with addresses and labels, as a file: only the server can write that. */
+  pprof?: (signal: AbortSignal) => Promise<ArrayBuffer>;
   onLoaded?: (loaded: LoadedFlame) => void;
   /** A second graph on the page leaves the keys to the first. */
   keys?: boolean;
@@ -71,7 +74,8 @@ export function FlameView({ bytes, unit, title, prefix = '', diffMode: wantedMod
   const { loaded, tree: arranged, problem, engine } = useFlameTree(wantsThreads && singles.value ? singles.value : bytes, unit, state.transforms, order, weights);
   const { timeline, problem: timelineProblem } = useTimeline(engine, singles.value, isTimeline);
   const halves = useSandwich(engine, loaded, state.view === 'sandwich' ? state.functionName : '', state.transforms, weights);
-  const [note, setNote] = useState('');
+  const [saves, setSaves] = useState(0);
+  const file = useAnswer(saves > 0 && pprof ? `pprof|${saves}` : null, async (signal) => download(`${title}.pb.gz`, new Blob([await pprof!(signal)])));
   const [menu, setMenu] = useState<{ x: number; y: number; title: string; items: MenuItem[] } | null>(null);
   const [spansOf, setSpansOf] = useState<string | null>(null);
   const [source, setSource] = useState<{ file: string; line: number; functionName: string } | null>(null);
@@ -89,7 +93,7 @@ export function FlameView({ bytes, unit, title, prefix = '', diffMode: wantedMod
   }, [loaded, onLoaded]);
 
   const find = useDeferredValue(state.find);
-  const search = useMemo(() => (tree && find ? measured('flame:search', () => searchTree(tree, find)) : null), [tree, find]);
+  const search = useSearch(tree, find);
   const palette = useMemo(() => flamePalette(theme), [theme]);
   const colourBy = state.colourBy;
   const lookOf = useCallback(
@@ -136,8 +140,8 @@ export function FlameView({ bytes, unit, title, prefix = '', diffMode: wantedMod
     selectNode(search.hits[next]!);
   };
   useEffect(() => setHit(0), [search]);
-  const saved = () => ({ title, tree: tree!, look, window: shownWindow, canvas: () => stage.current?.querySelector<HTMLCanvasElement>('.flame-canvas'), pprof });
-  const openMore = (x: number, y: number) => tree && setMenu({ x, y, title: 'Graph', items: graphMenu(saved(), addTransform, setNote) });
+  const saved = () => ({ title, tree: tree!, look, window: shownWindow, canvas: () => stage.current?.querySelector<HTMLCanvasElement>('.flame-canvas'), savePprof: pprof && (() => setSaves((count) => count + 1)) });
+  const openMore = (x: number, y: number) => tree && setMenu({ x, y, title: 'Graph', items: graphMenu(saved(), addTransform) });
 
   const current = tree ? Math.max(0, selectedNode >= 0 ? selectedNode : state.zoom ? findByPath(tree, parseInt(state.zoom, 16)) : heaviestNamed(tree, selectedName)) : 0;
   const undo = () => change({ transforms: state.transforms.slice(0, -1), zoom: '', window: '' });
@@ -215,9 +219,10 @@ export function FlameView({ bytes, unit, title, prefix = '', diffMode: wantedMod
       <FlameToolbar state={state} change={change} tree={tree} search={search} hit={hit} stepHit={stepHit} searchField={searchField} hasTimeline={timed !== undefined} openMore={openMore} />
       <FlameCrumbs tree={tree} state={state} change={change} zoomTo={zoomTo} weights={weights} mode={diffMode} sizes={sizes} theme={theme} />
       <Progress what="the single samples" answer={singles} />
-      {note && (
+      <Progress what="the pprof file" answer={file} />
+      {file.error && (
         <p className="flame-note" role="alert">
-          {note} <button onClick={() => setNote('')}>Close</button>
+          {file.error.kind === 'cancelled' ? 'No file was saved: cancelled.' : `No pprof: ${file.error.message}`} <button onClick={file.retry}>Try again</button> <button onClick={() => setSaves(0)}>Close</button>
         </p>
       )}
       {emptySide && loaded.isDiff && (
@@ -270,11 +275,4 @@ export function FlameView({ bytes, unit, title, prefix = '', diffMode: wantedMod
       {spansOf && <SpansOfFunction name={spansOf} close={() => setSpansOf(null)} />}
     </section>
   );
-}
-
-function measured<T>(name: string, work: () => T): T {
-  const began = performance.now();
-  const result = work();
-  performance.measure(name, { start: began, end: performance.now() });
-  return result;
 }

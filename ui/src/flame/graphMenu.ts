@@ -14,11 +14,10 @@ export interface Saved {
   look: SceneLook | null;
   window: ValueWindow | null;
   canvas: () => HTMLCanvasElement | null | undefined;
-  /** Whole, with addresses and labels: only the server can write it. */
-  pprof?: () => Promise<ArrayBuffer>;
+  savePprof?: () => void;
 }
 
-export function graphMenu({ title, tree, look, window, canvas, pprof }: Saved, add: (transform: Transform) => void, fail: (problem: string) => void): MenuItem[] {
+export function graphMenu({ title, tree, look, window, canvas, savePprof }: Saved, add: (transform: Transform) => void): MenuItem[] {
   const items: MenuItem[] = [
     { label: 'Collapse all recursion', hint: 'r', run: () => add({ do: 'collapse-all-recursion' }) },
     { label: 'Hide runtime and kernel', run: () => add({ do: 'hide-runtime' }) },
@@ -36,9 +35,6 @@ export function graphMenu({ title, tree, look, window, canvas, pprof }: Saved, a
     { label: 'Export collapsed stacks', run: () => download(`${title}.collapsed`, toCollapsed(tree)) },
     { label: 'Export for speedscope', run: () => download(`${title}.speedscope.json`, toSpeedscope(tree, title), 'application/json') },
   );
-  if (pprof) {
-    const save = () => pprof().then((bytes) => download(`${title}.pb.gz`, new Blob([bytes])), (cause: unknown) => fail(`No pprof: ${cause instanceof Error ? cause.message : String(cause)}`));
-    items.push({ label: 'Export pprof', run: () => void save() });
-  }
+  if (savePprof) items.push({ label: 'Export pprof', run: savePprof });
   return items;
 }

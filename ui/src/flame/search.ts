@@ -55,26 +55,31 @@ interface NameText {
 
 const nameTexts = new WeakMap<readonly string[], NameText>();
 
+/** Names or nodes that are looked at between two looks at the clock. */
+const AT_ONCE = 1 << 14;
+
 /** All names in one lower-case string: one `indexOf` over a megabyte beats twenty thousand small ones. */
-function nameText(names: readonly string[]): NameText {
+function* nameText(names: readonly string[]): Generator<void, NameText> {
   let known = nameTexts.get(names);
   if (!known) {
     const starts = new Int32Array(names.length + 1);
-    for (let i = 0; i < names.length; i++) starts[i + 1] = starts[i]! + names[i]!.length + 1;
-    // Lower-casing must keep lengths, or the starts are wrong; it does not for a few letters such as İ.
-    const lower = names.map((name) => {
+    const lower: string[] = [];
+    for (let i = 0; i < names.length; i++) {
+      const name = names[i]!;
+      starts[i + 1] = starts[i]! + name.length + 1;
+      // Lower-casing must keep lengths, or the starts are wrong; it does not for a few letters such as İ.
       const changed = name.toLowerCase();
-      return changed.length === name.length ? changed : name;
-    });
+      lower.push(changed.length === name.length ? changed : name);
+      if (i % AT_ONCE === 0) yield;
+    }
     known = { text: `${lower.join('\n')}\n`, starts };
     nameTexts.set(names, known);
   }
   return known;
 }
 
-function namesWithWord(names: readonly string[], word: string): Uint8Array {
+function namesWithWord(names: readonly string[], { text, starts }: NameText, word: string): Uint8Array {
   const found = new Uint8Array(names.length);
-  const { text, starts } = nameText(names);
   let name = 0;
   for (let at = text.indexOf(word); at >= 0 && name < names.length; at = text.indexOf(word, starts[name + 1])) {
     while (starts[name + 1]! <= at) name++;
@@ -85,13 +90,14 @@ function namesWithWord(names: readonly string[], word: string): Uint8Array {
 }
 
 /** 1 for each name that satisfies every term. An empty query matches nothing, so that nothing fades. */
-export function matchNames(tree: FlameTree, query: SearchQuery): Uint8Array {
+function* matchNames(tree: FlameTree, query: SearchQuery): Generator<void, Uint8Array> {
   const { names, facts } = tree;
   if (query.terms.length === 0) return new Uint8Array(names.length);
   const matched = new Uint8Array(names.length).fill(1);
   for (const term of query.terms) {
-    const words = term.word !== null ? namesWithWord(names, term.word) : null;
+    const words = term.word !== null ? namesWithWord(names, yield* nameText(names), term.word) : null;
     for (let i = 0; i < names.length; i++) {
+      if (i % AT_ONCE === 0) yield;
       if (!matched[i]) continue;
       const hit = words ? words[i] === 1 : term.test(term.field === 'file' ? (facts?.[i]?.file ?? '') : term.field === 'pkg' ? packageOf(names[i]!, facts?.[i]) : names[i]!);
       if (hit === term.negated) matched[i] = 0;
@@ -153,23 +159,39 @@ class Heaviest {
   }
 }
 
-export function search(tree: FlameTree, text: string): SearchResult | null {
+/** A search under way: it stops now and then, so that whoever runs it can let the page go on. */
+export function* searching(tree: FlameTree, text: string): Generator<void, SearchResult | null> {
   const query = parseSearch(text);
   if (query.terms.length === 0) return null;
-  const matched = matchNames(tree, query);
+  const matched = yield* matchNames(tree, query);
   const levelMatches = new Int32Array(tree.count + 1);
-  const { levelName, name, subtreeEnd, total } = tree;
-  for (let slot = 0, sum = 0; slot < tree.count; slot++) levelMatches[slot + 1] = sum += matched[levelName[slot]!]!;
+  const { count, levelName, name, subtreeEnd, total } = tree;
+  for (let slot = 0, sum = 0; slot < count; ) {
+    for (const end = Math.min(count, slot + AT_ONCE); slot < end; slot++) levelMatches[slot + 1] = sum += matched[levelName[slot]!]!;
+    yield;
+  }
   let value = 0;
   const heaviest = new Heaviest(total, MOST_HITS);
   // The root is a frame only by courtesy: "total" must not match everything.
-  for (let i = 1; i < tree.count; ) {
-    if (matched[name[i]!]) {
-      value += total[i]!;
-      heaviest.offer(i);
-      i = subtreeEnd[i]!;
-    } else i++;
+  for (let i = 1; i < count; ) {
+    for (let left = AT_ONCE; left > 0 && i < count; left--) {
+      if (matched[name[i]!]) {
+        value += total[i]!;
+        heaviest.offer(i);
+        i = subtreeEnd[i]!;
+      } else i++;
+    }
+    yield;
   }
-  const frames = levelCount(tree) > 0 ? levelMatches[tree.count]! - matched[tree.name[0]!]! : 0;
-  return { matched, frames, value, share: tree.total[0] ? value / tree.total[0] : 0, hits: heaviest.sorted(), levelMatches };
+  const frames = levelCount(tree) > 0 ? levelMatches[count]! - matched[name[0]!]! : 0;
+  return { matched, frames, value, share: total[0] ? value / total[0] : 0, hits: heaviest.sorted(), levelMatches };
+}
+
+/** The same at one go. */
+export function search(tree: FlameTree, text: string): SearchResult | null {
+  const work = searching(tree, text);
+  for (;;) {
+    const step = work.next();
+    if (step.done) return step.value;
+  }
 }

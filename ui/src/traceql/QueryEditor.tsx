@@ -6,6 +6,7 @@ import { readTags, readTagValues } from '../api/traces';
 import { useAnswer } from '../api/useAnswer';
 import type { ResolvedRange } from '../location/timeRange';
 import { completions, wantedAt } from './completion';
+import { hintAt } from './hint';
 import { findSlip, tokenize } from './tokens';
 
 interface Props {
@@ -38,6 +39,7 @@ export function QueryEditor({ value, onRun, range, error }: Props) {
   const slip = useMemo(() => findSlip(draft), [draft]);
   // The server's position holds only for the text it was asked.
   const fault = draft === value && error?.position !== null && error?.position !== undefined ? { at: error.position, message: error.message } : slip && !focused ? slip : null;
+  const hint = useMemo(() => hintAt(draft, tags.value ?? []), [draft, tags.value]);
   const accept = (text: string) => {
     if (wanted.what === 'nothing') return;
     const needsSpace = wanted.what === 'attribute' && !text.endsWith('.') ? ' ' : '';
@@ -134,6 +136,11 @@ export function QueryEditor({ value, onRun, range, error }: Props) {
           <div className="tql-fault" role="alert">
             at character {fault.at + 1}: {fault.message}
             {error?.suggestion && draft === value ? ` Did you mean ${error.suggestion}?` : ''}
+          </div>
+        )}
+        {hint && !fault && (
+          <div className="tql-hint" role="status">
+            {hint.message}
           </div>
         )}
       </div>

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { completions, wantedAt } from './completion';
+import { hintAt } from './hint';
 import { durationLiteral, narrow } from './narrow';
 import { findSlip, isMetricsQuery, tokenize } from './tokens';
 
@@ -20,6 +21,18 @@ describe('tokens', () => {
     expect(findSlip('{ name = "x" } >> { duration > 1s }')).toBeNull();
     expect(isMetricsQuery('{} | rate() by (name)')).toBe(true);
     expect(isMetricsQuery('{ name = "rate" }')).toBe(false);
+  });
+});
+
+describe('hints', () => {
+  it('tell attributes of a parent from what the parent is', () => {
+    expect(hintAt('{ parent.name = "checkout" }', [])).toMatchObject({ at: 2, message: expect.stringContaining('{ name = … } > { … }') });
+    expect(hintAt('{ .x = 1 && parent.span.duration > 1s }', [])).toMatchObject({ at: 12 });
+    expect(hintAt('{ span.status = error }', [])?.message).toContain('span:status');
+  });
+  it('say nothing of attributes that are stored, of other words, and of texts', () => {
+    expect(hintAt('{ parent.name = "checkout" }', [{ name: 'span', tags: ['name'] }])).toBeNull();
+    for (const text of ['{ parent.http.route = "/" }', '{ parent.resource.service.name = "shop" }', '{ name = "parent.name" }', '{ span:name = "x" && parent = nil }']) expect(hintAt(text, [])).toBeNull();
   });
 });
 

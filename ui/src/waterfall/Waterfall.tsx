@@ -34,10 +34,12 @@ interface Props {
   selected: number;
   onSelect: (span: number) => void;
   filter: string;
+  /** Reads the attributes of all spans; null where they are here. */
+  readAttributes: (() => void) | null;
   onFilter: (text: string) => void;
 }
 
-export function Waterfall({ trace, details, facts, selected, onSelect, filter, onFilter }: Props) {
+export function Waterfall({ trace, details, facts, selected, onSelect, filter, onFilter, readAttributes }: Props) {
   const theme = useTheme();
   const scroller = useRef<HTMLDivElement>(null);
   const filterField = useRef<HTMLInputElement>(null);
@@ -57,7 +59,7 @@ export function Waterfall({ trace, details, facts, selected, onSelect, filter, o
 
   const grouping = useMemo(() => groupSiblings(trace), [trace]);
   const path = useMemo(() => criticalPath(trace), [trace]);
-  const matched = useMemo(() => filterSpans(trace, filter, details.of), [trace, filter, details.of]);
+  const matched = useMemo(() => filterSpans(trace, filter), [trace, filter]);
   const deepest = useMemo(() => trace.depth.reduce((most, depth) => Math.max(most, depth), 0), [trace]);
   const colours = useMemo(() => serviceColours(trace.services, theme), [trace, theme]);
   const keep = useMemo(() => {
@@ -215,6 +217,7 @@ export function Waterfall({ trace, details, facts, selected, onSelect, filter, o
         onFilter={onFilter}
         filterField={filterField}
         matches={matched && matches}
+        readAttributes={readAttributes}
         onlyMatches={onlyMatches}
         setOnlyMatches={setOnlyMatches}
         onlyCritical={onlyCritical}

@@ -1,5 +1,6 @@
 // What the waterfall leaves out: by words, by level, by the critical path, by time.
 import type { RefObject } from 'react';
+import { hasWords } from './spanFilter';
 
 interface Props {
   filter: string;
@@ -7,6 +8,8 @@ interface Props {
   filterField: RefObject<HTMLInputElement | null>;
   /** How many spans the filter keeps; null without one. */
   matches: number | null;
+  /** Reads the attributes of all spans; null where they are here. */
+  readAttributes: (() => void) | null;
   onlyMatches: boolean;
   setOnlyMatches: (only: boolean) => void;
   onlyCritical: boolean;
@@ -16,7 +19,7 @@ interface Props {
   showWhole: (() => void) | null;
 }
 
-export function WaterfallBar({ filter, onFilter, filterField, matches, onlyMatches, setOnlyMatches, onlyCritical, setOnlyCritical, levels, showWhole }: Props) {
+export function WaterfallBar({ filter, onFilter, filterField, matches, readAttributes, onlyMatches, setOnlyMatches, onlyCritical, setOnlyCritical, levels, showWhole }: Props) {
   const shown = Math.min(levels.shown, levels.all);
   return (
     <div className="bar" style={{ padding: '2px 8px' }}>
@@ -24,6 +27,11 @@ export function WaterfallBar({ filter, onFilter, filterField, matches, onlyMatch
       {matches !== null && (
         <>
           <span>{matches.toLocaleString('en-US')} match</span>
+          {readAttributes && hasWords(filter) && (
+            <span className="warn-text">
+              by name, service and id; <button onClick={readAttributes}>Look at attributes too</button>
+            </span>
+          )}
           <label>
             <input type="checkbox" checked={onlyMatches} onChange={(event) => setOnlyMatches(event.target.checked)} /> only these
           </label>

@@ -1,6 +1,5 @@
 // Span search: words, key=value, error, >100ms, and a minus before any of them.
 import { plainValue } from '../api/traces';
-import type { DetailsOfSpans } from './spanDetails';
 import type { SpanDetails, TraceModel } from './traceModel';
 
 type Test = (trace: TraceModel, span: number, details: SpanDetails | undefined) => boolean;
@@ -37,16 +36,22 @@ function termsOf(text: string): string[] | null {
   return text.trim().match(/-?(?:[\w.:-]+="[^"]*"|"[^"]*"|\S+)/g);
 }
 
-/** Whether it asks for an attribute by its name: then those of all spans are needed. Words do with what is here. */
+/** Whether it has words that may stand in any attribute. */
+export function hasWords(text: string): boolean {
+  return (termsOf(text) ?? []).some((term) => !/^-?(?:error$|[<>]=?\d|[\w.:-]+=)/.test(term));
+}
+
+/** Whether it asks for an attribute by its name: then those of all spans are needed. */
 export function asksForAttributes(text: string): boolean {
   return (termsOf(text) ?? []).some((term) => /^-?[\w.:-]+=./.test(term) && !/^-?(service(\.name)?|name)=/.test(term));
 }
 
-export function filterSpans(trace: TraceModel, text: string, details: DetailsOfSpans['of']): Uint8Array | null {
+/** Of a trace without attributes, words look at names, services and ids alone: what happens to be here must not decide. */
+export function filterSpans(trace: TraceModel, text: string): Uint8Array | null {
   const terms = termsOf(text);
   if (!terms) return null;
   const tests = terms.map((term) => (term.length > 1 && term.startsWith('-') ? { negated: true, test: testOf(term.slice(1)) } : { negated: false, test: testOf(term) }));
   const matched = new Uint8Array(trace.count);
-  for (let span = 0; span < trace.count; span++) matched[span] = tests.every(({ negated, test }) => test(trace, span, details(span)) !== negated) ? 1 : 0;
+  for (let span = 0; span < trace.count; span++) matched[span] = tests.every(({ negated, test }) => test(trace, span, trace.details?.[span]) !== negated) ? 1 : 0;
   return matched;
 }

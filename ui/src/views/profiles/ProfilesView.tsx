@@ -112,7 +112,7 @@ export default function ProfilesView() {
         </div>
         <Progress what={`the ${typeLabel(type)} flame graph of ${chosen}`} answer={flame} />
         {flame.error && <Failure error={flame.error} what="flame graphs" retry={flame.retry} />}
-        {flame.value && <FlameView bytes={flame.value} unit={unit} title={`${chosen} ${typeLabel(type)}`} onLoaded={onLoaded} pprof={() => selectionPprof({ typeId: type, selector, range: resolved })} />}
+        {flame.value && <FlameView bytes={flame.value} unit={unit} title={`${chosen} ${typeLabel(type)}`} onLoaded={onLoaded} pprof={(signal) => selectionPprof({ typeId: type, selector, range: resolved }, signal)} />}
       </div>
       <EvidenceStrip evidence={evidence} extra={nodes ? `${nodes.toLocaleString('en-US')} frames · ${chosen} · ${typeLabel(type)}` : undefined} />
     </>

@@ -52,10 +52,7 @@ export function SpanCode({ trace, traceId, span: chosen, facts, onEvidence }: Pr
     if (merged) return mergedFlame({ query, type, range, scope: 'subtree' }, signal);
     return ofTrace ? readProfile(ofTrace, signal) : cohortFlame({ query, type, range, scope }, signal);
   });
-  const pprof = () => {
-    const { signal } = new AbortController();
-    return ofTrace ? readProfile(ofTrace, signal, 'pprof') : cohortPprof({ query, type, range, scope }, signal);
-  };
+  const pprof = (signal: AbortSignal) => (ofTrace ? readProfile(ofTrace, signal, 'pprof') : cohortPprof({ query, type, range, scope }, signal));
   const remoteLedger = useAnswer(`${traceId}|${spanId}|${type}`, (signal) => cohortLedger({ query, type, range, scope: 'span' }, signal));
   const ledger = useMemo<Ledger>(() => {
     if (remoteLedger.value) return remoteLedger.value;

@@ -32,9 +32,10 @@ export default function TraceView({ traceId }: { traceId: string }) {
   const [filter, setFilter] = useParam('spans');
   const opening = useAnswer(`opening|${traceId}`, (signal) => getJson<TraceWindow>(address(`/api/v1/trace/${traceId}/spans`, { limit: FIRST_ROWS }), signal));
   const isLong = (opening.value?.total_spans ?? 0) > LONG_TRACE;
-  // A filter by attributes needs those of all spans. What was read whole once stays.
+  // A filter by attributes needs those of all spans. What was read whole once stays; a link asks for the same.
+  const [attributes, setAttributes] = useParam('attributes');
   const [readsAll, setReadsAll] = useState(false);
-  if (isLong && !readsAll && asksForAttributes(filter)) setReadsAll(true);
+  if (isLong && !readsAll && (attributes === 'all' || asksForAttributes(filter))) setReadsAll(true);
   const isOutline = isLong && !readsAll;
   const answer = useAnswer(opening.value ? `${traceId}|${isOutline ? 'outline' : 'whole'}` : null, (signal) => (isOutline ? readOutline : readWhole)(traceId, signal));
   const summary = useAnswer(traceId, (signal) => readTraceProfileSummary(traceId, signal));
@@ -103,7 +104,7 @@ export default function TraceView({ traceId }: { traceId: string }) {
       </div>
       <div className="view-body flush">
         <SplitPanes
-          left={<Waterfall trace={trace} details={details} facts={facts} selected={selected} onSelect={onSelect} filter={filter} onFilter={onFilter} />}
+          left={<Waterfall trace={trace} details={details} facts={facts} selected={selected} onSelect={onSelect} filter={filter} onFilter={onFilter} readAttributes={isOutline ? () => setAttributes('all', 'replace') : null} />}
           right={selected >= 0 && <SpanCode trace={trace} traceId={traceId} span={selected} facts={facts} onEvidence={setEvidence} />}
         />
       </div>

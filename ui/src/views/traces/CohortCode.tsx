@@ -46,7 +46,7 @@ export function CohortCode({ query, baseline, range, subject, onEvidence }: Prop
     setSizes({ requestsA: loaded.baseline?.spans, requestsB: loaded.exactness?.spans });
   }, []);
   useEffect(() => onEvidence(exactness && { ...exactness, explained: ledger.value ? explainedShare(ledger.value) : undefined }), [exactness, ledger.value, onEvidence]);
-  const pprof = () => cohortPprof({ query, type, range, scope }, new AbortController().signal);
+  const pprof = (signal: AbortSignal) => cohortPprof({ query, type, range, scope }, signal);
   const mode: DiffMode = modeText === 'per-request' && !(sizes.requestsA && sizes.requestsB) ? 'share' : (modeText as DiffMode);
   return (
     <>
