@@ -1,5 +1,6 @@
 //! More calls or slower calls? The difference of a repeated operation, split exactly into the two.
 
+use hashbrown::HashMap;
 use hotspan_model::SpanKind;
 use serde::Serialize;
 
@@ -40,27 +41,26 @@ impl CallChange {
 /// Calls by operation node.
 #[derive(Debug)]
 pub struct Calls {
-    changes: Vec<Option<CallChange>>,
-    is_remote: Vec<bool>,
+    /// The change of each operation's calls, and whether they go to another process.
+    operations: HashMap<NodeId, (CallChange, bool)>,
 }
 
 impl Calls {
     /// Counts the calls on both sides.
     pub fn of(vocabulary: &Vocabulary, ledger: &Ledger, matrix: &Matrix) -> Self {
-        let count = ledger.tree.nodes().len();
-        let mut sums = vec![[(0.0, 0.0); 2]; count];
+        let mut sums: HashMap<NodeId, [(f64, f64); 2]> = HashMap::new();
         for (side, vectors) in ledger.sides.iter().enumerate() {
             for (node, calls, failed) in vectors.iter().flat_map(|vector| &vector.calls) {
-                let sum = &mut sums[*node as usize][side];
+                let sum = &mut sums.entry(*node).or_default()[side];
                 sum.0 += f64::from(*calls);
                 sum.1 += f64::from(*failed);
             }
         }
         let requests = [0, 1].map(|side| ledger.sides[side].len().max(1) as f64);
-        let change = |id: usize| {
-            let NodeKey::Operation(_) = ledger.tree.node(id as NodeId).key else { return None };
-            let calls = [0, 1].map(|side| sums[id][side].0 / requests[side]);
-            let times = [0, 1].map(|side| matrix.moments[side][id].mean / 1e6);
+        let change = |(id, sums): (NodeId, [(f64, f64); 2])| {
+            let NodeKey::Operation(operation) = ledger.tree.node(id).key else { return None };
+            let calls = [0, 1].map(|side| sums[side].0 / requests[side]);
+            let times = [0, 1].map(|side| matrix.moments[side][id as usize].mean / 1e6);
             let per_call = [0, 1].map(|side| if calls[side] > 0.0 { times[side] / calls[side] } else { 0.0 });
             // Without calls on one side, there is no telling how long they would have taken: all is "more".
             let (more, slower) = if calls[0] > 0.0 && calls[1] > 0.0 {
@@ -70,27 +70,23 @@ impl Calls {
             } else {
                 (times[0] - times[1], 0.0)
             };
-            let failed_share = sums[id][0].1 / sums[id][0].0.max(1.0);
+            let failed_share = sums[0].1 / sums[0].0.max(1.0);
             let (slow, fast) = (calls[0], calls[1]);
-            Some(CallChange { slow, fast, more_calls_ms: more, slower_calls_ms: slower, failed_share })
+            let change = CallChange { slow, fast, more_calls_ms: more, slower_calls_ms: slower, failed_share };
+            let role = vocabulary.operation_of(operation).role;
+            Some((id, (change, !matches!(role, SpanKind::Internal | SpanKind::Unspecified))))
         };
-        let is_remote = |id: usize| match ledger.tree.node(id as NodeId).key {
-            NodeKey::Operation(operation) => {
-                !matches!(vocabulary.operation_of(operation).role, SpanKind::Internal | SpanKind::Unspecified)
-            }
-            _ => false,
-        };
-        Self { changes: (0..count).map(change).collect(), is_remote: (0..count).map(is_remote).collect() }
+        Self { operations: sums.into_iter().filter_map(change).collect() }
     }
 
     /// The change of an operation's calls; none for other nodes.
     pub fn change(&self, node: NodeId) -> Option<CallChange> {
-        self.changes[node as usize]
+        self.operations.get(&node).map(|(change, _)| *change)
     }
 
     /// Whether the walk ends at this operation: what is called too often need not be slow itself.
     pub fn ends_walk(&self, node: NodeId) -> bool {
-        self.is_remote[node as usize]
-            && self.changes[node as usize].is_some_and(|change| change.is_mostly_more() || change.is_retrying())
+        let again_and_again = |change: &CallChange| change.is_mostly_more() || change.is_retrying();
+        self.operations.get(&node).is_some_and(|(change, is_remote)| *is_remote && again_and_again(change))
     }
 }

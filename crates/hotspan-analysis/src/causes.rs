@@ -129,42 +129,48 @@ impl Findings<'_> {
     fn measure(&self, candidates: &[Candidate]) -> Measurement {
         let without: Vec<Vec<NodeId>> =
             (0..candidates.len()).map(|at| nested_in(&self.ledger.tree, candidates, at)).collect();
+        let both = || candidates.iter().zip(&without);
+        let belongs: Vec<Vec<bool>> =
+            both().map(|(candidate, without)| membership(&self.ledger.tree, &candidate.nodes, without)).collect();
         let columns = [0, 1].map(|side| {
             let vectors = &self.ledger.sides[side];
-            let of = |(candidate, without): (&Candidate, &Vec<NodeId>)| {
-                column(&self.ledger.tree, vectors, &candidate.nodes, without)
-            };
             // The whole difference last, for shares.
             let whole = vectors.iter().map(|vector| vector.duration).collect();
-            candidates.iter().zip(&without).map(of).chain([whole]).collect::<Vec<_>>()
+            belongs.iter().map(|belongs| column(vectors, belongs)).chain([whole]).collect::<Vec<_>>()
         });
+        let noise_of = |side: usize, at: usize| match self.is_measured(&candidates[at], &without[at]) {
+            true => 0.0,
+            false => column_noise(&self.ledger.sides[side], &belongs[at]),
+        };
         let noise = [0, 1].map(|side| {
-            let vectors = &self.ledger.sides[side];
-            let of = |(candidate, without): (&Candidate, &Vec<NodeId>)| {
-                column_noise(&self.ledger.tree, vectors, &candidate.nodes, without)
-            };
-            (vectors.len() < FEW_REQUESTS)
-                .then(|| candidates.iter().zip(&without).map(of).chain([0.0]).collect::<Vec<_>>())
+            let all = || (0..candidates.len()).map(|at| noise_of(side, at));
+            (self.ledger.sides[side].len() < FEW_REQUESTS).then(|| all().chain([0.0]).collect::<Vec<_>>())
         });
         let [slow, fast] = [0, 1].map(|side| Side { columns: &columns[side], known_variance: noise[side].as_deref() });
         let resampled = Resampled::draw(slow, fast, self.seed);
         let whole = candidates.len();
         let joint_share = resampled.joint_share(&(0..whole).collect::<Vec<_>>(), whole);
-        let causes = candidates.iter().zip(without).enumerate().map(|(at, (candidate, without))| {
+        let causes = candidates.iter().enumerate().map(|(at, candidate)| {
+            let without = without[at].clone();
             let [slow, fast] = [0, 1].map(|side| columns[side][at].clone());
             let (interval, share) = (resampled.interval(at), resampled.share(at, whole));
             let periods = self.most_periods(candidate, &without);
             let carriers = carriers(&slow, &fast, [&columns[0][whole], &columns[1][whole]]);
             let mut measured =
                 Measured { slow, fast, interval, share, carriers, without, is_sure: false, sure_share: 0.0 };
-            let noise = column_noise(&self.ledger.tree, &self.ledger.sides[0], &candidate.nodes, &measured.without);
-            measured.judge(self.matrix.difference(Tree::ROOT).delta, noise);
+            measured.judge(self.matrix.difference(Tree::ROOT).delta, || noise_of(0, at));
             let is_seen =
                 candidate.nodes == [candidate.operation] || candidate.function.is_none() || periods >= FEWEST_SAMPLES;
             measured.is_sure &= is_seen;
             measured
         });
         Measurement { causes: causes.collect(), joint_share }
+    }
+
+    /// Whether a candidate is a span as a whole: its time is measured, not sampled.
+    fn is_measured(&self, candidate: &Candidate, without: &[NodeId]) -> bool {
+        let is_span = |node: &NodeId| matches!(self.ledger.tree.node(*node).key, NodeKey::Operation(_) | NodeKey::Root);
+        candidate.nodes.iter().any(is_span) && without.is_empty()
     }
 
     /// Periods of sampling that a candidate's time is, on the side that has more of it.
@@ -249,10 +255,8 @@ impl Findings<'_> {
         };
         let requests = [0, 1].map(|side| self.ledger.sides[side].len().max(1) as f64);
         let mut lines: HashMap<(TextId, u32), f64> = HashMap::new();
-        for placement in self.ledger.tree.placements() {
-            if !candidate.nodes.iter().any(|node| self.ledger.tree.is_within(placement.leaf, *node)) {
-                continue;
-            }
+        let belongs = membership(&self.ledger.tree, &candidate.nodes, &[]);
+        for placement in self.ledger.tree.placements().iter().filter(|placement| belongs[placement.leaf as usize]) {
             let delta = placement.time[0] / requests[0] - placement.time[1] / requests[1];
             for (_, frame) in &placement.frames {
                 let frame = self.vocabulary.frame_of(*frame);
@@ -333,7 +337,7 @@ struct Measured {
 
 impl Measured {
     /// Judges whether this has a real share of the difference: in the mean, or as what some of the requests are slow by.
-    fn judge(&mut self, difference: f64, sampling_noise: f64) {
+    fn judge(&mut self, difference: f64, sampling_noise: impl FnOnce() -> f64) {
         let most = self.fast.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let beyond = self.slow.iter().filter(|value| **value > most).count();
         let stands_out = beyond as f64 >= STANDS_OUT * self.slow.len() as f64;
@@ -349,10 +353,13 @@ impl Measured {
             && delta >= FURTHER_SHARE * difference;
         // Which requests are in question is given, and that some have it and others not is no chance: what is left is how
         // well they were sampled, and how usual requests vary.
+        if !is_in_some {
+            return;
+        }
         let squares = self.fast.iter().map(|value| value * value).sum();
         let usual = Moments::of(self.fast.len(), self.fast.iter().sum(), squares);
-        let error = NORMAL_95 * (sampling_noise + usual.mean_variance).sqrt();
-        if is_in_some && delta > error {
+        let error = NORMAL_95 * (sampling_noise() + usual.mean_variance).sqrt();
+        if delta > error {
             self.is_sure = true;
             self.interval = Interval { low: delta - error, high: delta + error };
             self.sure_share = if difference > 0.0 { self.interval.low / difference } else { 0.0 };

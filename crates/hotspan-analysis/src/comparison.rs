@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::explanation::SideSummary;
 use crate::ledger::Ledger;
-use crate::matrix::{FEW_REQUESTS, Matrix, column};
+use crate::matrix::{FEW_REQUESTS, Matrix, column, membership};
 use crate::moved::service_name;
 use crate::statistics::bootstrap::{Side, difference_intervals};
 use crate::statistics::false_discovery::benjamini_hochberg;
@@ -88,8 +88,8 @@ pub fn compare(
     let is_enough = after.spans >= FEW_REQUESTS && before.spans >= FEW_REQUESTS;
     let change = match difference.delta {
         _ if !is_enough => Change::NotEnoughData,
-        delta if difference.p < 0.01 && delta < 0.0 && interval.high < 0.0 => Change::Faster,
-        delta if difference.p < 0.01 && delta > 0.0 && interval.low > 0.0 => Change::Slower,
+        delta if difference.p() < 0.01 && delta < 0.0 && interval.high < 0.0 => Change::Faster,
+        delta if difference.p() < 0.01 && delta > 0.0 && interval.low > 0.0 => Change::Slower,
         _ => Change::Same,
     };
     let functions = if is_enough { functions(vocabulary, ledger, seed) } else { Vec::new() };
@@ -116,7 +116,7 @@ fn functions(vocabulary: &Vocabulary, ledger: &Ledger, seed: u64) -> Vec<Functio
         .into_iter()
         .map(|(key, sides)| {
             let difference = welch(sides[0], sides[1]);
-            (key, difference.delta, difference.p)
+            (key, difference.delta, difference.p())
         })
         .collect();
     tested.sort_by(|a, b| b.1.abs().total_cmp(&a.1.abs()).then_with(|| a.0.cmp(&b.0)));
@@ -132,7 +132,8 @@ fn functions(vocabulary: &Vocabulary, ledger: &Ledger, seed: u64) -> Vec<Functio
     let chosen: Vec<&(String, TextId)> =
         telling(&ledger.tree, &changed).into_iter().take(MOST_FUNCTIONS).map(|changed| changed.key).collect();
     let columns = [0, 1].map(|side| {
-        chosen.iter().map(|key| column(&ledger.tree, &ledger.sides[side], &places[*key], &[])).collect::<Vec<_>>()
+        let belongs = chosen.iter().map(|key| membership(&ledger.tree, &places[*key], &[]));
+        belongs.map(|belongs| column(&ledger.sides[side], &belongs)).collect::<Vec<_>>()
     });
     let [left, right] = [0, 1].map(|side| Side { columns: &columns[side], known_variance: None });
     let intervals = difference_intervals(left, right, seed);

@@ -180,7 +180,7 @@ pub fn analyse(question: Question) -> Analysis {
         comparison: None,
         notes: Vec::new(),
     };
-    explanation.notes = notes(&vocabulary, &sources, &ledger, &explanation, &unlinked);
+    explanation.notes = notes(&vocabulary, &sources, (&ledger, &matrix), &explanation, &unlinked);
     explanation.notes.extend(folded_note(&vocabulary, &folded));
     let mut analysis = Analysis { vocabulary, sides: [slow, fast], ledger, matrix, explanation, cause_places, text };
     analysis.name_requests();

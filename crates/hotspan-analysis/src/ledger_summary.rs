@@ -1,7 +1,5 @@
 //! The ledger of a cohort in a few lines: parts that add up to the mean duration, and the operations on the path.
 
-use std::collections::BTreeMap;
-
 use hashbrown::{HashMap, HashSet};
 
 use crate::calls::Calls;
@@ -23,14 +21,15 @@ pub enum Reach {
 }
 
 /// Mean nanoseconds by leaf for each side, in order: sums of floating-point numbers depend on it.
-fn leaf_means(ledger: &Ledger) -> [BTreeMap<NodeId, f64>; 2] {
+fn leaf_means(ledger: &Ledger) -> [Vec<(NodeId, f64)>; 2] {
     [0, 1].map(|side| {
-        let mut means: BTreeMap<NodeId, f64> = BTreeMap::new();
+        let mut means: Vec<Option<f64>> = vec![None; ledger.tree.nodes().len()];
         let requests = ledger.sides[side].len().max(1) as f64;
         for (leaf, value) in ledger.sides[side].iter().flat_map(|vector| &vector.times) {
-            *means.entry(*leaf).or_default() += value / requests;
+            *means[*leaf as usize].get_or_insert(0.0) += value / requests;
         }
-        means
+        let seen = means.into_iter().enumerate().filter_map(|(leaf, mean)| Some((leaf as NodeId, mean?)));
+        seen.collect()
     })
 }
 

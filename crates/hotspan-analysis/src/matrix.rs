@@ -17,8 +17,10 @@ pub struct Matrix {
     pub differences: Vec<Difference>,
     /// How surely each node's share of the whole difference is known: the standard error of what is not in proportion.
     share_errors: Vec<f64>,
-    /// The chance that as many slow requests have more of a node than any fast one, if nothing told them apart.
-    exceedance: Vec<f64>,
+    /// How many slow requests have more of a node than any fast one.
+    beyond: Vec<u32>,
+    /// How many requests there are on either side.
+    requests: [usize; 2],
     /// Samples below each node on either side: how many, and how many periods their time is.
     pub samples: [Vec<(u64, f64)>; 2],
 }
@@ -26,8 +28,14 @@ pub struct Matrix {
 impl Matrix {
     /// Sums up the vectors of a ledger.
     pub fn of(ledger: &Ledger) -> Self {
-        let [(mut slow, mut slow_covariances), (fast, fast_covariances)] =
-            [0, 1].map(|side| moments(&ledger.tree, &ledger.sides[side]));
+        let tree = &ledger.tree;
+        let mut most = Most::of_none(tree.nodes().len());
+        let (fast, fast_covariances) = moments(tree, &ledger.sides[1], |node, value| most.add(node, value));
+        let bounds = most.bounds(ledger.sides[1].len());
+        let mut beyond = vec![0u32; tree.nodes().len()];
+        let (mut slow, mut slow_covariances) = moments(tree, &ledger.sides[0], |node, value| {
+            beyond[node as usize] += u32::from(value > bounds[node as usize]);
+        });
         let few = ledger.sides[0].len();
         if (1..FEW_REQUESTS).contains(&few) {
             // The spread of so few is not known; that of the others is what they are judged by.
@@ -50,20 +58,20 @@ impl Matrix {
         let share_errors = share_errors.collect();
         let moments = [slow, fast];
         let samples = [0, 1].map(|side| {
-            let mut counts = vec![(0u64, 0.0); ledger.tree.nodes().len()];
+            let mut counts = vec![(0u64, 0.0); tree.nodes().len()];
             for (leaf, (count, periods)) in &ledger.samples[side] {
                 counts[*leaf as usize].0 += count;
                 counts[*leaf as usize].1 += periods;
             }
             for id in (1..counts.len()).rev() {
-                let parent = ledger.tree.node(id as NodeId).parent as usize;
+                let parent = tree.node(id as NodeId).parent as usize;
                 counts[parent].0 += counts[id].0;
                 counts[parent].1 += counts[id].1;
             }
             counts
         });
-        let exceedance = exceedance(ledger);
-        Self { moments, differences, share_errors, exceedance, samples }
+        let requests = [0, 1].map(|side| ledger.sides[side].len());
+        Self { moments, differences, share_errors, beyond, requests, samples }
     }
 
     /// The difference of a node.
@@ -74,12 +82,12 @@ impl Matrix {
     /// The chance of a difference as large if there were none: of the means, or of a part of the slow requests.
     pub fn chance(&self, node: NodeId) -> f64 {
         // Two ways to be surprised: the second counts double.
-        self.differences[node as usize].p.min(2.0 * self.exceedance[node as usize])
+        self.differences[node as usize].p().min(2.0 * self.exceedance(node))
     }
 
-    /// The chance that as many slow requests have more of a node than any fast one.
+    /// The chance that as many slow requests have more of a node than any fast one, if nothing told them apart.
     pub fn exceedance(&self, node: NodeId) -> f64 {
-        self.exceedance[node as usize]
+        chance_of_exceeding(self.beyond[node as usize] as usize, self.requests[0], self.requests[1])
     }
 
     /// The lower end of what a node has of the whole difference, two standard errors below it.
@@ -88,48 +96,64 @@ impl Matrix {
     }
 }
 
-fn exceedance(ledger: &Ledger) -> Vec<f64> {
-    let count = ledger.tree.nodes().len();
-    let mut totals = Totals::default();
-    // How many requests have the node at all, and the most that one has of it.
-    let mut usual = vec![(0usize, f64::NEG_INFINITY); count];
-    for vector in &ledger.sides[1] {
-        for_each_total(&ledger.tree, &vector.times, &mut totals, |node, value| {
-            let (having, most) = &mut usual[node as usize];
-            *having += 1;
-            *most = most.max(value);
-        });
+/// The most that one request has of each node.
+struct Most {
+    /// By node: how many requests have it at all, and the most that one has of it.
+    seen: Vec<(usize, f64)>,
+}
+
+impl Most {
+    fn of_none(nodes: usize) -> Self {
+        Self { seen: vec![(0, f64::NEG_INFINITY); nodes] }
     }
-    let fast = ledger.sides[1].len();
-    let bounds: Vec<f64> =
-        usual.into_iter().map(|(having, most)| if having < fast { most.max(0.0) } else { most }).collect();
-    let mut beyond = vec![0usize; count];
-    for vector in &ledger.sides[0] {
-        for_each_total(&ledger.tree, &vector.times, &mut totals, |node, value| {
-            beyond[node as usize] += usize::from(value > bounds[node as usize]);
-        });
+
+    fn add(&mut self, node: NodeId, value: f64) {
+        let (having, most) = &mut self.seen[node as usize];
+        *having += 1;
+        *most = most.max(value);
     }
-    let slow = ledger.sides[0].len();
-    beyond.into_iter().map(|beyond| chance_of_exceeding(beyond, slow, fast)).collect()
+
+    /// The most by node; requests that do not have a node have nothing of it.
+    fn bounds(self, requests: usize) -> Vec<f64> {
+        let bound = |(having, most): (usize, f64)| if having < requests { most.max(0.0) } else { most };
+        self.seen.into_iter().map(bound).collect()
+    }
 }
 
 /// What each node took in one request, given to `visit` node by node.
 pub fn for_each_total(tree: &Tree, leaves: &[(NodeId, f64)], scratch: &mut Totals, mut visit: impl FnMut(NodeId, f64)) {
-    scratch.sums.resize(tree.nodes().len(), 0.0);
-    scratch.is_touched.resize(tree.nodes().len(), false);
+    let Totals { sums, is_touched, touched, chains } = scratch;
+    sums.resize(tree.nodes().len(), 0.0);
+    is_touched.resize(tree.nodes().len(), false);
+    // Each leaf brings a chain of nodes upwards that no leaf before it has: every node is met once, not once a leaf.
     for (leaf, value) in leaves {
+        sums[*leaf as usize] += value;
+        let first = touched.len();
         for node in tree.upward(*leaf) {
-            if !scratch.is_touched[node as usize] {
-                scratch.is_touched[node as usize] = true;
-                scratch.touched.push(node);
+            if std::mem::replace(&mut is_touched[node as usize], true) {
+                break;
             }
-            scratch.sums[node as usize] += value;
+            touched.push(node);
+        }
+        if touched.len() > first {
+            chains.push(first);
         }
     }
-    for node in scratch.touched.drain(..) {
-        visit(node, scratch.sums[node as usize]);
-        scratch.sums[node as usize] = 0.0;
-        scratch.is_touched[node as usize] = false;
+    // A chain hangs on an earlier one: from the last to the first, each from its leaf upwards, all below a node is in it
+    // before it is passed on.
+    let mut end = touched.len();
+    for first in chains.drain(..).rev() {
+        for node in &touched[first..end] {
+            let value = sums[*node as usize];
+            if *node != Tree::ROOT {
+                sums[tree.node(*node).parent as usize] += value;
+            }
+        }
+        end = first;
+    }
+    for node in touched.drain(..) {
+        visit(node, std::mem::take(&mut sums[node as usize]));
+        is_touched[node as usize] = false;
     }
 }
 
@@ -139,10 +163,13 @@ pub struct Totals {
     sums: Vec<f64>,
     is_touched: Vec<bool>,
     touched: Vec<NodeId>,
+    /// Where in `touched` each chain begins.
+    chains: Vec<usize>,
 }
 
-/// Moments by node, and the covariance of each node's mean with the mean duration.
-fn moments(tree: &Tree, vectors: &[RequestVector]) -> (Vec<Moments>, Vec<f64>) {
+/// Moments by node, and the covariance of each node's mean with the mean duration. Each request's nodes are shown to
+/// `visit` as well.
+fn moments(tree: &Tree, vectors: &[RequestVector], mut visit: impl FnMut(NodeId, f64)) -> (Vec<Moments>, Vec<f64>) {
     let mut sums = vec![(0.0, 0.0, 0.0); tree.nodes().len()];
     let mut totals = Totals::default();
     for vector in vectors {
@@ -151,6 +178,7 @@ fn moments(tree: &Tree, vectors: &[RequestVector]) -> (Vec<Moments>, Vec<f64>) {
             sum.0 += value;
             sum.1 += value * value;
             sum.2 += value * vector.duration;
+            visit(node, value);
         });
     }
     let count = vectors.len();
@@ -185,9 +213,8 @@ fn sampling_noise(tree: &Tree, vectors: &[RequestVector]) -> Vec<f64> {
     noise
 }
 
-/// What some nodes with everything below them took in each request, without what other nodes below them took.
-pub fn column(tree: &Tree, vectors: &[RequestVector], nodes: &[NodeId], without: &[NodeId]) -> Vec<f64> {
-    let belongs = membership(tree, nodes, without);
+/// What the leaves that belong took in each request.
+pub fn column(vectors: &[RequestVector], belongs: &[bool]) -> Vec<f64> {
     let of_request = |vector: &RequestVector| {
         vector.times.iter().filter(|(leaf, _)| belongs[*leaf as usize]).map(|(_, value)| value).sum()
     };
@@ -195,13 +222,7 @@ pub fn column(tree: &Tree, vectors: &[RequestVector], nodes: &[NodeId], without:
 }
 
 /// Variance that sampling brings to the mean of such a column.
-pub fn column_noise(tree: &Tree, vectors: &[RequestVector], nodes: &[NodeId], without: &[NodeId]) -> f64 {
-    if nodes.iter().any(|node| matches!(tree.node(*node).key, NodeKey::Operation(_) | NodeKey::Root))
-        && without.is_empty()
-    {
-        return 0.0;
-    }
-    let belongs = membership(tree, nodes, without);
+pub fn column_noise(vectors: &[RequestVector], belongs: &[bool]) -> f64 {
     let sum: f64 = vectors
         .iter()
         .flat_map(|vector| &vector.noise)
@@ -220,4 +241,34 @@ pub fn membership(tree: &Tree, nodes: &[NodeId], without: &[NodeId]) -> Vec<bool
         belongs[id] = !without.contains(&node) && (above || nodes.contains(&node));
     }
     belongs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::part::Part;
+
+    /// Scenario: leaves that share callers at several heights, in any order, one of them met twice in a row of requests.
+    /// Guarantee: every node on a way up is shown once with the sum of the leaves below it, and nothing stays behind.
+    #[test]
+    fn totals_are_sums_of_what_lies_below() {
+        let mut tree = Tree::default();
+        let operation = tree.child(Tree::ROOT, NodeKey::Operation(0), false);
+        let outer = tree.child(operation, NodeKey::Function(1), true);
+        let inner = tree.child(outer, NodeKey::Function(2), true);
+        let leaves = [(inner, Part::Cpu), (operation, Part::Unexplained), (outer, Part::Lock), (inner, Part::Io)]
+            .map(|(above, part)| tree.child(above, NodeKey::Part(part), false));
+        let mut scratch = Totals::default();
+        for values in [[1.0, 2.0, 4.0, 8.0], [3.0, -5.0, 0.5, 0.25]] {
+            let request: Vec<(NodeId, f64)> = leaves.into_iter().zip(values).collect();
+            let mut seen = vec![None; tree.nodes().len()];
+            for_each_total(&tree, &request, &mut scratch, |node, value| {
+                assert_eq!(seen[node as usize].replace(value), None, "{node} was shown twice");
+            });
+            for node in 0..tree.nodes().len() as NodeId {
+                let below = request.iter().filter(|(leaf, _)| tree.is_within(*leaf, node)).map(|(_, value)| value);
+                assert_eq!(seen[node as usize], Some(below.sum::<f64>()), "{node}");
+            }
+        }
+    }
 }

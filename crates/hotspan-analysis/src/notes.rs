@@ -3,7 +3,7 @@
 use crate::causes::FEWEST_SAMPLES;
 use crate::explanation::{Explanation, Verdict, Widest};
 use crate::ledger::Ledger;
-use crate::matrix::FEW_REQUESTS;
+use crate::matrix::{FEW_REQUESTS, Matrix};
 use crate::moved::service_name;
 use crate::part::Part;
 use crate::patterns::Pattern;
@@ -18,7 +18,7 @@ const WORTH_A_WORD: f64 = 0.2;
 pub(crate) fn notes(
     vocabulary: &Vocabulary,
     sources: &Sources,
-    ledger: &Ledger,
+    (ledger, matrix): (&Ledger, &Matrix),
     explanation: &Explanation,
     unlinked: &[String],
 ) -> Vec<String> {
@@ -48,18 +48,10 @@ pub(crate) fn notes(
             )
         });
     }
-    unexplained(&mut notes, vocabulary, sources, ledger, explanation, unlinked);
+    unexplained(&mut notes, vocabulary, sources, (ledger, matrix), explanation, unlinked);
     nameless(&mut notes, explanation);
     sampling(&mut notes, explanation);
-    for (operation, scale) in &ledger.evidence.scaled {
-        let operation = vocabulary.operation_of(*operation);
-        notes.push(format!(
-            "About {:.1} threads work at once for {} {}: their time was scaled to the span's.",
-            1.0 / scale,
-            vocabulary.text_of(operation.service),
-            vocabulary.text_of(operation.name)
-        ));
-    }
+    notes.extend(scaled_note(vocabulary, &ledger.evidence.scaled));
     for skew in &explanation.coverage.clock_skew {
         notes.push(format!(
             "The clock of {} differs from that of {} by {}: {} of {} calls lay outside their caller. Its spans were shifted.",
@@ -166,7 +158,7 @@ fn unexplained(
     notes: &mut Vec<String>,
     vocabulary: &Vocabulary,
     sources: &Sources,
-    ledger: &Ledger,
+    (ledger, matrix): (&Ledger, &Matrix),
     explanation: &Explanation,
     unlinked: &[String],
 ) {
@@ -189,13 +181,7 @@ fn unexplained(
         }
         let NodeKey::Operation(operation) = ledger.tree.node(node.operation).key else { continue };
         let service = vocabulary.operation_of(operation).service;
-        let sum: f64 = ledger.sides[0]
-            .iter()
-            .flat_map(|vector| &vector.times)
-            .filter(|(leaf, _)| *leaf as usize == id)
-            .map(|(_, time)| time)
-            .sum();
-        let time = sum / ledger.sides[0].len().max(1) as f64 / 1e6;
+        let time = matrix.moments[0][id].mean / 1e6;
         let name = service_name(vocabulary, &ledger.tree, id as NodeId);
         match open.iter_mut().find(|(known, ..)| *known == name) {
             Some(known) => known.1 += time,
@@ -265,6 +251,26 @@ fn sampling(notes: &mut Vec<String>, explanation: &Explanation) {
     }
 }
 
+/// What to know of operations in which several threads work at once, those first that most do.
+fn scaled_note(vocabulary: &Vocabulary, scaled: &[(OperationId, f64)]) -> Option<String> {
+    const NAMED: usize = 3;
+    let mut most: Vec<&(OperationId, f64)> = scaled.iter().collect();
+    most.sort_by(|a, b| a.1.total_cmp(&b.1).then(a.0.cmp(&b.0)));
+    let name = |(operation, scale): &(OperationId, f64)| {
+        let operation = vocabulary.operation_of(*operation);
+        let (service, name) = (vocabulary.text_of(operation.service), vocabulary.text_of(operation.name));
+        format!("about {:.1} for {service} {name}", 1.0 / scale)
+    };
+    let names: Vec<String> = most.iter().take(NAMED).map(|scaled| name(scaled)).collect();
+    let more = match scaled.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and for {}", counted(more as u64, "more operation")),
+    };
+    (!scaled.is_empty()).then(|| {
+        format!("Several threads work at once, {}{more}: their time was scaled to the span's.", names.join(", "))
+    })
+}
+
 /// What to know of inner spans that were folded into those that have their samples.
 pub(crate) fn folded_note(vocabulary: &Vocabulary, folded: &[OperationId]) -> Option<String> {
     const NAMED: usize = 3;
@@ -300,5 +306,31 @@ pub(crate) fn ms(value: f64) -> String {
         format!("{value:.1} ms")
     } else {
         format!("{:.0} µs", value * 1e3)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hotspan_model::SpanKind;
+
+    use super::*;
+
+    /// Scenario: no operation, one, and five in which several threads work at once.
+    /// Guarantee: one sentence at most, that names those with the most threads and counts the others.
+    #[test]
+    fn many_scaled_operations_are_one_note() {
+        let mut vocabulary = Vocabulary::default();
+        let scaled: Vec<(OperationId, f64)> = (1..=5u32)
+            .map(|number| {
+                let operation = vocabulary.operation("shop", &format!("op{number}"), SpanKind::Internal);
+                (operation, 1.0 / f64::from(number + 1))
+            })
+            .collect();
+        assert_eq!(scaled_note(&vocabulary, &[]), None);
+        let one = scaled_note(&vocabulary, &scaled[..1]).unwrap();
+        assert_eq!(one, "Several threads work at once, about 2.0 for shop op1: their time was scaled to the span's.");
+        let five = scaled_note(&vocabulary, &scaled).unwrap();
+        let named = "about 6.0 for shop op5, about 5.0 for shop op4, about 4.0 for shop op3 and for 2 more operations";
+        assert!(five.contains(named), "{five}");
     }
 }

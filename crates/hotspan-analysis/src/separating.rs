@@ -100,7 +100,7 @@ pub fn separating_attributes(
         let attribute = vocabulary.text_of(key).to_owned();
         let separating = Separating { attribute, value: None, slow: slow.mean, fast: fast.mean };
         let z = difference.delta.abs() / difference.error.max(f64::MIN_POSITIVE);
-        found.push((if is_strong { difference.p } else { 1.0 }, z, separating));
+        found.push((if is_strong { difference.p() } else { 1.0 }, z, separating));
     }
     let ps: Vec<f64> = found.iter().map(|(p, ..)| *p).collect();
     let believed = benjamini_hochberg(&ps, DISCOVERY_RATE);
