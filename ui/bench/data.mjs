@@ -1,4 +1,5 @@
 // Made-up answers of a known size: a flame graph of a million nodes, a trace of a hundred thousand spans. Same seed, same data.
+import { packFlame } from './packFlame.mjs';
 
 function random(seed) {
   let state = seed;
@@ -10,35 +11,35 @@ export function flameAnswer(nodes, distinctNames) {
   const next = random(7);
   const names = ['total'];
   for (let i = 1; i <= distinctNames; i++) names.push(`github.com/acme/pkg${i % 300}/mod${i % 37}.(*Type${i % 91}).method${i}`);
-  const levels = [];
+  const columns = { self: [], name: [], children: [] };
+  let depth = 0;
   let count = 1;
-  let current = [[0, 1e12, 0]];
+  let current = [[1e12, 0]];
   while (current.length > 0) {
     const below = [];
-    const row = [];
-    let edge = 0;
-    for (const [start, total, name] of current) {
-      let children = levels.length < 4 ? 6 : levels.length > 40 ? 0 : 1 + Math.floor(next() * 1.9);
-      let self = levels.length > 3 && next() < 0.3 ? Math.floor(total * 0.1 * next()) : 0;
+    for (const [total, name] of current) {
+      let children = depth < 4 ? 6 : depth > 40 ? 0 : 1 + Math.floor(next() * 1.9);
+      let self = depth > 3 && next() < 0.3 ? Math.floor(total * 0.1 * next()) : 0;
       if (count >= nodes || total < 50) children = 0;
       if (children === 0) self = total;
       let left = total - self;
-      let at = start;
+      const before = below.length;
       for (let child = 0; child < children && left > 0; child++) {
         const width = child === children - 1 ? left : Math.floor(left * (0.2 + 0.6 * next()));
         if (width <= 0) continue;
-        below.push([at, width, 1 + Math.floor(next() * next() * distinctNames)]);
+        below.push([width, 1 + Math.floor(next() * next() * distinctNames)]);
         count++;
-        at += width;
         left -= width;
       }
-      row.push(start - edge, total, self, name);
-      edge = start + total;
+      columns.self.push(self);
+      columns.name.push(name);
+      columns.children.push(below.length - before);
     }
-    levels.push({ values: row });
+    depth++;
     current = below;
   }
-  return { body: JSON.stringify({ flamegraph: { names, levels, total: 1e12 }, exactness: { samples: 1e6, exact_share: 0.5, dropped: 0 } }), count, depth: levels.length };
+  const told = { names, frames: names.map(() => ({})), metadata: { units: 'nanoseconds' }, exactness: { samples: 1e6, exact_share: 0.5, dropped: 0 } };
+  return { body: Buffer.from(packFlame(told, columns)), count, depth };
 }
 
 export function traceAnswer(spans) {

@@ -13,13 +13,11 @@ const dist = new URL('../dist', import.meta.url).pathname;
 const types = { js: 'text/javascript', css: 'text/css', html: 'text/html', svg: 'image/svg+xml' };
 
 const flame = flameAnswer(NODES, 20_000);
-// Encoded once: only the page is measured, not the making of the answer.
-const flameBody = Buffer.from(flame.body);
 const trace = traceAnswer(SPANS);
 const server = createServer((request, response) => {
   const path = new URL(request.url, 'http://bench').pathname;
   const json = (body) => response.writeHead(200, { 'content-type': 'application/json' }).end(body);
-  if (path === '/api/v1/profile') return json(flameBody);
+  if (path === '/api/v1/profile') return json(flame.body);
   if (path.endsWith('/LabelValues')) return json('{"names":["million"]}');
   if (path.endsWith('/ProfileTypes')) return json('{"profileTypes":[]}');
   if (path.startsWith('/api/v2/traces/')) return json(trace.whole);

@@ -24,6 +24,7 @@ pub mod limits;
 mod naming;
 pub mod otlp;
 mod otlp_file;
+pub mod packed_flame;
 pub mod perf_script;
 pub mod pprof;
 pub mod profile_tree;

@@ -91,7 +91,7 @@ const selectionAddress = ({ typeId, selector, range }: StackSelection, more: Rec
   address('/api/v1/profile', { labels: selector, type: typeId, from: Math.floor(range.fromMs), until: Math.ceil(range.toMs), ...more });
 
 export function selectFlame(selection: StackSelection, maxNodes: number, signal: AbortSignal): Promise<ArrayBuffer> {
-  return getBytes(selectionAddress(selection, { format: 'json', max_nodes: maxNodes }), signal);
+  return getBytes(selectionAddress(selection, { format: 'packed', max_nodes: maxNodes }), signal);
 }
 
 export function selectionPprof(selection: StackSelection, signal: AbortSignal): Promise<ArrayBuffer> {

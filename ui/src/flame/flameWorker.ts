@@ -1,7 +1,7 @@
 // Decoding, transforms and layout of flame graphs, off the main thread.
 import type { Exactness } from '../api/evidence';
 import { decodeFlamebearer, type RawAnswer } from './flamebearer';
-import { cutLevels } from './levelCells';
+import { decodePacked, isPacked } from './packedFlame';
 import { sandwich } from './sandwich';
 import { byThread, type TimedSample, timeline, type Timeline } from './timeline';
 import { applyTransforms, type Transform } from './transforms';
@@ -27,8 +27,6 @@ export type FlameRequest =
 
 export type FlameReply = LoadedFlame | FlameTree | { callers: FlameTree; callees: FlameTree } | Timeline | null;
 
-type FlameAnswer = RawAnswer & { samples?: TimedSample[] };
-
 let base: LooseNodes | null = null;
 
 function sum(values: Float64Array | null): number {
@@ -42,11 +40,16 @@ function parse<T>(bytes: ArrayBuffer): T {
   return JSON.parse(new TextDecoder().decode(bytes)) as T;
 }
 
-function load(bytes: ArrayBuffer, unit: string): LoadedFlame {
-  const cut = cutLevels(new Uint8Array(bytes));
-  const answer = cut ? (JSON.parse(cut.rest) as FlameAnswer) : parse<FlameAnswer>(bytes);
+function decode(bytes: ArrayBuffer, unit: string): { answer: RawAnswer; nodes: LooseNodes } {
+  if (isPacked(bytes)) return decodePacked(bytes, unit);
+  const answer = parse<RawAnswer & { samples?: TimedSample[] }>(bytes);
   // Single samples instead of a graph: they know their threads.
-  base = answer.samples ? byThread(answer.samples, unit) : decodeFlamebearer(answer, unit, cut?.levels);
+  return { answer, nodes: answer.samples ? byThread(answer.samples, unit) : decodeFlamebearer(answer, unit) };
+}
+
+function load(bytes: ArrayBuffer, unit: string): LoadedFlame {
+  const { answer, nodes } = decode(bytes, unit);
+  base = nodes;
   const ticksA = base.ticksA ?? sum(base.selfA);
   const ticksB = base.ticksB ?? sum(base.selfB);
   const isDiff = base.selfB !== null;

@@ -1,15 +1,14 @@
 // Flamebearer, as Pyroscope and Hotspan answer it: levels of bars, each `offset, total, self, name`, the offset counted from
 // the end of the bar before; a diff doubles the first three. 64-bit integers may come as strings.
 import type { Exactness } from '../api/evidence';
-import { flatten, type JsonLevel, type LevelCells } from './levelCells';
 import type { FrameFacts, LooseNodes } from './tree';
 
 type Cell = number | string;
+type Level = readonly Cell[] | { values?: readonly Cell[] };
 
 interface RawFlamebearer {
   names?: string[];
-  /** Null where they were cut out of the answer and read apart. */
-  levels?: JsonLevel[] | null;
+  levels?: Level[];
   numTicks?: Cell;
   total?: Cell;
   /** Hotspan's addition, parallel to `names`. */
@@ -41,8 +40,12 @@ const NOTHING: LooseNodes = {
   unit: '',
 };
 
+function valuesOf(level: Level): readonly Cell[] {
+  return Array.isArray(level) ? level : ((level as { values?: readonly Cell[] }).values ?? []);
+}
+
 /** Pyroscope calls nanoseconds "samples" at a rate of 1e9; people call them seconds. */
-function unitOf(answer: RawAnswer, fallback: string): string {
+export function unitOf(answer: RawAnswer, fallback: string): string {
   const { units, sampleRate } = answer.metadata ?? {};
   if (units === 'samples' && sampleRate === 1_000_000_000) return 'nanoseconds';
   return units || fallback;
@@ -50,18 +53,18 @@ function unitOf(answer: RawAnswer, fallback: string): string {
 
 const scaledTicks = (ticks: Cell | undefined, factor: number) => (ticks === undefined ? undefined : Number(ticks) * factor);
 
-export function decodeFlamebearer(answer: RawAnswer, fallbackUnit: string, cut: LevelCells | null = null): LooseNodes {
+export function decodeFlamebearer(answer: RawAnswer, fallbackUnit: string): LooseNodes {
   const bearer = answer.flamebearer ?? answer.flamegraph;
-  const { cells, ends } = bearer?.levels === null && cut ? cut : flatten(bearer?.levels ?? []);
+  const levels = (bearer?.levels ?? []).map(valuesOf);
   const names = bearer?.names ?? [];
-  if (!ends[0]) return { ...NOTHING, unit: unitOf(answer, fallbackUnit) };
+  if (levels.length === 0 || levels[0]!.length === 0) return { ...NOTHING, unit: unitOf(answer, fallbackUnit) };
   const isDiff =
     answer.metadata?.format === 'double' ||
     answer.leftTicks !== undefined ||
     answer.flamegraph?.leftTicks !== undefined ||
-    (ends[0] === 7 && answer.metadata?.format !== 'single');
+    (levels[0]!.length === 7 && answer.metadata?.format !== 'single');
   const width = isDiff ? 7 : 4;
-  const count = ends.reduce((sum, end, level) => sum + Math.floor((end - (ends[level - 1] ?? 0)) / width), 0);
+  const count = levels.reduce((sum, level) => sum + Math.floor(level.length / width), 0);
 
   const name = new Uint32Array(count);
   const parent = new Int32Array(count);
@@ -73,26 +76,25 @@ export function decodeFlamebearer(answer: RawAnswer, fallbackUnit: string, cut: 
   let node = 0;
   let aboveFrom = 0;
   let aboveTo = 0;
-  for (let level = 0; level < ends.length; level++) {
+  for (const level of levels) {
     const levelFrom = node;
     let edgeA = 0;
     let edgeB = 0;
     let above = aboveFrom;
-    const levelEnd = ends[level]!;
-    for (let c = ends[level - 1] ?? 0; c + width <= levelEnd; c += width) {
-      const startA = edgeA + cells[c]!;
-      edgeA = startA + cells[c + 1]!;
-      selfA[node] = cells[c + 2]!;
+    for (let c = 0; c + width <= level.length; c += width) {
+      const startA = edgeA + Number(level[c]);
+      edgeA = startA + Number(level[c + 1]);
+      selfA[node] = Number(level[c + 2]);
       start[node] = startA;
       end[node] = edgeA;
       if (isDiff) {
-        const startB = edgeB + cells[c + 3]!;
-        edgeB = startB + cells[c + 4]!;
-        selfB![node] = cells[c + 5]!;
+        const startB = edgeB + Number(level[c + 3]);
+        edgeB = startB + Number(level[c + 4]);
+        selfB![node] = Number(level[c + 5]);
         start[node]! += startB;
         end[node]! += edgeB;
       }
-      name[node] = cells[c + width - 1]!;
+      name[node] = Number(level[c + width - 1]);
       if (levelFrom === 0) parent[node] = -1;
       else {
         // A bar without width still belongs to the parent whose edge it touches last.

@@ -1,8 +1,9 @@
 //! `/api/v1/profile`: the flame graph of a service, span or trace, in the format that the asker reads.
 
 use axum::response::{IntoResponse, Response};
+use hotspan_formats::flamebearer::Metadata;
 use hotspan_formats::span_identity::{parse_span_id, parse_trace_id};
-use hotspan_formats::{collapsed, dot, flame_page, gzip, speedscope, svg, text_flame};
+use hotspan_formats::{collapsed, dot, flame_page, gzip, packed_flame, speedscope, svg, text_flame};
 use hotspan_lake::catalog::now_nanos;
 use hotspan_model::labels::SERVICE_NAME;
 use hotspan_model::{Exactness, ProfileType, TenantId};
@@ -130,6 +131,10 @@ pub(crate) async fn flame_response(
     let svg_options = svg::SvgOptions { title: title.clone(), unit: unit.to_owned(), ..svg::SvgOptions::default() };
     Ok(match format {
         "json" => text("application/json", flame_json(&answer.tree, &query.profile_type, &answer.exactness)),
+        "packed" => {
+            let content_type = HeaderValue::from_static("application/octet-stream");
+            ([(header::CONTENT_TYPE, content_type)], packed(&answer, &query.profile_type)).into_response()
+        }
         "flamegraph" if accept.contains("application/json") => {
             text("application/json", flame_json(&answer.tree, &query.profile_type, &answer.exactness))
         }
@@ -151,7 +156,8 @@ pub(crate) async fn flame_response(
         "dot" => text("text/vnd.graphviz", dot::encode(&answer.tree, unit, 100)),
         other => {
             return Err(ApiError::invalid(format!(
-                "format {other:?} is not known; use json, flamegraph, html, text, svg, pprof, collapsed, speedscope or dot"
+                "format {other:?} is not known; use json, packed, flamegraph, html, text, svg, pprof, collapsed, \
+                 speedscope or dot"
             )));
         }
     })
@@ -237,6 +243,13 @@ fn flame_json(tree: &hotspan_model::FlameTree, profile_type: &ProfileType, exact
     let mut answer = super::flame_json::single(tree, profile_type);
     answer["exactness"] = exactness_json(exactness);
     answer.to_string()
+}
+
+/// The same for readers of large graphs.
+fn packed(answer: &FlameAnswer, profile_type: &ProfileType) -> Vec<u8> {
+    let metadata = Metadata::for_type("single", profile_type);
+    let told = json!({ "metadata": metadata, "exactness": exactness_json(&answer.exactness) });
+    packed_flame::encode(&answer.tree, told)
 }
 
 /// What an answer rests on, as every API shows it.
