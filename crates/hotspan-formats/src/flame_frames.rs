@@ -84,7 +84,8 @@ mod tests {
         tree.place(2, file, 112, 9);
         tree.place(3, file, 7, 2);
         let parse = tree.intern("parse");
-        tree.describe(parse, FrameKind::Native, "shop");
+        let shop = tree.intern("shop");
+        tree.describe(parse, FrameKind::Native, shop);
         let names = ["total", "parse", "main"].map(str::to_owned);
         let facts = serde_json::to_value(frame_facts(&names, &[&tree])).unwrap();
         let expected = r#"[{},{"file":"tax.go","line":112,"kind":"native","module":"shop"},{}]"#;

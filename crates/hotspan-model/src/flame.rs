@@ -3,6 +3,8 @@
 //! Stored paths tell lines and addresses apart; a flame graph does not. Building a tree folds the nodes that
 //! share a function and a parent, and remembers for each the line that carries the most.
 
+use std::marker::PhantomData;
+
 use hashbrown::HashMap;
 
 use crate::call_path::FrameKind;
@@ -107,12 +109,11 @@ impl FlameTree {
         }
     }
 
-    /// Says where a function comes from, unless that has been said.
-    pub fn describe(&mut self, name: u32, kind: FrameKind, module: &str) {
-        if kind == FrameKind::Unknown && module.is_empty() {
+    /// Says where a function comes from, unless that has been said: `module` is the index of a name.
+    pub fn describe(&mut self, name: u32, kind: FrameKind, module: u32) {
+        if kind == FrameKind::Unknown && module == 0 {
             return;
         }
-        let module = self.intern(module);
         self.origins.entry(name).or_insert(Origin { kind, module });
     }
 
@@ -234,6 +235,7 @@ impl FlameTree {
         let mut cut = Cut::at(max_nodes, &totals, &has_value);
         let mut tree = Self::default();
         let mut pruned = Pruned::default();
+        let mut texts = TextsByPlace::default();
         let other = tree.intern(OTHER);
         // For each node: where it went, and whether it was kept itself.
         let mut places: Vec<(FlameIndex, bool)> = vec![(Self::ROOT, true); totals.len()];
@@ -242,11 +244,12 @@ impl FlameTree {
             let (parent, parent_kept) = places[parents[index] as usize];
             if parent_kept && cut.keeps(totals[index]) {
                 let text = text_of(index);
-                let (name, file) = (tree.intern(text.name), tree.intern(text.file));
+                let (name, file) = (texts.intern(text.name, &mut tree), texts.intern(text.file, &mut tree));
                 let kept = tree.child(parent, name);
                 tree.nodes[kept].self_value += self_values[index];
                 tree.place(kept, file, text.line, text.line_weight);
-                tree.describe(name, text.kind, text.module);
+                let module = texts.intern(text.module, &mut tree);
+                tree.describe(name, text.kind, module);
                 places[index] = (kept, true);
             } else {
                 pruned.nodes += 1;
@@ -276,6 +279,23 @@ pub struct NodeText<'t> {
     pub kind: FrameKind,
     /// The binary or library; empty if not known.
     pub module: &'t str,
+}
+
+/// Indices of names by where their texts lie in memory: the nodes of a function share its text, and where it lies is
+/// hashed faster than what it says.
+#[derive(Default)]
+struct TextsByPlace<'t> {
+    known: HashMap<(*const u8, usize), u32>,
+    texts: PhantomData<&'t str>,
+}
+
+impl<'t> TextsByPlace<'t> {
+    fn intern(&mut self, text: &'t str, tree: &mut FlameTree) -> u32 {
+        if text.is_empty() {
+            return 0;
+        }
+        *self.known.entry((text.as_ptr(), text.len())).or_insert_with(|| tree.intern(text))
+    }
 }
 
 /// The total that a node needs to be kept, and how many may be kept that have just that.
