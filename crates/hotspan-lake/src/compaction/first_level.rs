@@ -13,7 +13,8 @@ use super::rollup::RollupSums;
 use super::traces;
 use crate::error::Result;
 use crate::segment::Piece;
-use crate::segment::parquet_file::ParquetSegmentWriter;
+use crate::segment::dense_columns::DenseColumns;
+use crate::segment::parquet_file::{FilePlan, ParquetSegmentWriter};
 use crate::table::Table;
 use crate::{Lake, arrays};
 
@@ -98,10 +99,19 @@ fn write_sorted_by_partition(lake: &Lake, tenant: &TenantId, table: Table, batch
     Ok(written)
 }
 
-fn write_segment(lake: &Lake, tenant: &TenantId, table: Table, partition: i64, sorted: &RecordBatch) -> Result<Piece> {
+pub(super) fn write_segment(
+    lake: &Lake,
+    tenant: &TenantId,
+    table: Table,
+    partition: i64,
+    sorted: &RecordBatch,
+) -> Result<Piece> {
     let path = lake.new_object_path(tenant, table.name(), Some(partition), "parquet");
     let store = Arc::clone(lake.store());
-    let mut writer = ParquetSegmentWriter::create(store.as_ref(), path, table, &sorted.schema(), 1, partition)?;
+    let schema = sorted.schema();
+    let dense = DenseColumns::expected(table, &schema);
+    let plan = FilePlan { table, level: 1, partition, schema: &schema, dense: &dense };
+    let mut writer = ParquetSegmentWriter::create(store.as_ref(), path, &plan)?;
     for start in (0..sorted.num_rows()).step_by(CHUNK_ROWS) {
         writer.write(&sorted.slice(start, CHUNK_ROWS.min(sorted.num_rows() - start)))?;
     }

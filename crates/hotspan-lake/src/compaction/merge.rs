@@ -10,11 +10,12 @@ use futures::stream::BoxStream;
 use hotspan_model::TenantId;
 
 use super::attributes::{ATTRIBUTE_PREFIX, AttributeColumns, AttributeCounts};
-use super::first_level::is_set;
+use super::first_level::{is_set, write_segment};
 use super::keys::SortKeys;
 use super::rollup::{RollupRow, RollupSums, rollup_batch};
 use crate::error::Result;
-use crate::segment::parquet_file::ParquetSegmentWriter;
+use crate::segment::dense_columns::DenseColumns;
+use crate::segment::parquet_file::{FilePlan, ParquetSegmentWriter};
 use crate::segment::{Piece, ReadOptions, Segment};
 use crate::table::Table;
 use crate::{Lake, arrays};
@@ -98,7 +99,8 @@ pub(super) async fn merge_segments(
     for segment in inputs {
         opened.push(Input::open(lake, segment, columns.clone()).await?);
     }
-    let mut output = Output { lake, tenant, table, partition, level, schema, writer: None, written: Vec::new() };
+    let dense = lake.reader().dense_columns(inputs).await?;
+    let mut output = Output { lake, tenant, table, partition, level, schema, dense, writer: None, written: Vec::new() };
     match table {
         Table::Rollup15s => {
             let mut hours = RollupSums::new(Table::Rollup1h);
@@ -119,6 +121,7 @@ struct Output<'a> {
     partition: i64,
     level: u8,
     schema: SchemaRef,
+    dense: DenseColumns,
     writer: Option<ParquetSegmentWriter>,
     written: Vec<Piece>,
 }
@@ -134,7 +137,8 @@ impl Output<'_> {
             None => {
                 let path = self.lake.new_object_path(self.tenant, self.table.name(), Some(self.partition), "parquet");
                 let (table, level, partition) = (self.table, self.level, self.partition);
-                ParquetSegmentWriter::create(store.as_ref(), path, table, &self.schema, level, partition)?
+                let plan = FilePlan { table, level, partition, schema: &self.schema, dense: &self.dense };
+                ParquetSegmentWriter::create(store.as_ref(), path, &plan)?
             }
         };
         writer.write(batch)?;
@@ -274,12 +278,7 @@ fn write_hours(lake: &Lake, tenant: &TenantId, partition: i64, hours: RollupSums
         return Ok(None);
     }
     let partition = Table::Rollup1h.partition_of(partition);
-    let path = lake.new_object_path(tenant, Table::Rollup1h.name(), Some(partition), "parquet");
-    let store = lake.store();
-    let mut writer =
-        ParquetSegmentWriter::create(store.as_ref(), path, Table::Rollup1h, &batch.schema(), 1, partition)?;
-    writer.write(&batch)?;
-    Ok(Some(writer.finish(store.as_ref())?))
+    write_segment(lake, tenant, Table::Rollup1h, partition, &batch).map(Some)
 }
 
 /// The attribute columns for a merged file: those that deserve it by what all inputs hold.

@@ -5,6 +5,7 @@
 
 mod chunk;
 mod column_cache;
+pub(crate) mod dense_columns;
 pub mod id_index;
 mod id_set;
 pub(crate) mod l0;

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow::array::{Array, FixedSizeBinaryArray, RecordBatch};
-use arrow::datatypes::{DataType, Field, SchemaRef};
+use arrow::datatypes::{DataType, SchemaRef};
 use bytes::Bytes;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
@@ -14,6 +14,7 @@ use parquet::schema::types::ColumnPath;
 use xxhash_rust::xxh3::Xxh3;
 
 use super::Piece;
+use super::dense_columns::DenseColumns;
 use super::id_index::{IdIndexBuilder, IdKind};
 use super::l0::time_range;
 use crate::compaction::attributes::ATTRIBUTE_PREFIX;
@@ -34,6 +35,16 @@ pub(super) const SPAN_PAGE_ROWS: usize = 2048;
 const TEXT_DICTIONARY_BYTES: usize = 64 << 10;
 /// The same for numbers, which are decoded faster.
 const NUMBER_DICTIONARY_BYTES: usize = 256 << 10;
+
+/// What a file is to hold, and how.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FilePlan<'a> {
+    pub(crate) table: Table,
+    pub(crate) level: u8,
+    pub(crate) partition: i64,
+    pub(crate) schema: &'a SchemaRef,
+    pub(crate) dense: &'a DenseColumns,
+}
 
 /// A Parquet segment being written.
 pub(crate) struct ParquetSegmentWriter {
@@ -56,25 +67,17 @@ struct IndexedIds {
 }
 
 impl ParquetSegmentWriter {
-    pub(crate) fn create(
-        store: &dyn BlobStore,
-        path: String,
-        table: Table,
-        schema: &SchemaRef,
-        level: u8,
-        partition: i64,
-    ) -> Result<Self> {
+    pub(crate) fn create(store: &dyn BlobStore, path: String, plan: &FilePlan<'_>) -> Result<Self> {
         let object = SharedWriter::new(store.create(&path)?);
-        let properties = writer_properties(table, schema, level);
-        let writer = ArrowWriter::try_new(object.clone(), Arc::clone(schema), Some(properties))?;
+        let writer = ArrowWriter::try_new(object.clone(), Arc::clone(plan.schema), Some(writer_properties(plan)))?;
         Ok(Self {
-            table,
-            level,
-            partition,
+            table: plan.table,
+            level: plan.level,
+            partition: plan.partition,
             path,
             writer,
             object,
-            index: indexed_ids(table),
+            index: indexed_ids(plan.table),
             rows: 0,
             min_time: i64::MAX,
             max_time: i64::MIN,
@@ -171,7 +174,8 @@ impl IndexedIds {
     }
 }
 
-fn writer_properties(table: Table, schema: &SchemaRef, level: u8) -> WriterProperties {
+fn writer_properties(plan: &FilePlan<'_>) -> WriterProperties {
+    let FilePlan { table, level, schema, dense, .. } = *plan;
     // The first level is rewritten within minutes: spend less time on it.
     let zstd = ZstdLevel::try_new(if level <= 1 { 1 } else { 3 }).unwrap_or_default();
     let is_symbols = matches!(table, Table::Nodes | Table::Frames);
@@ -210,41 +214,15 @@ fn writer_properties(table: Table, schema: &SchemaRef, level: u8) -> WriterPrope
             let most_bytes = if is_text { TEXT_DICTIONARY_BYTES } else { NUMBER_DICTIONARY_BYTES };
             properties = properties.set_column_dictionary_page_size_limit(path.clone(), most_bytes);
         }
-        if is_dense(table, field) {
-            properties = properties.set_column_compression(path.clone(), Compression::UNCOMPRESSED);
-        }
         let prunable = table.sort_columns().contains(&field.name().as_str())
             || matches!(field.name().as_str(), "service" | "duration" | "status");
         let statistics = if prunable { EnabledStatistics::Page } else { EnabledStatistics::None };
         properties = properties.set_column_statistics_enabled(path, statistics);
     }
+    for path in dense.iter() {
+        properties = properties.set_column_compression(path.clone(), Compression::UNCOMPRESSED);
+    }
     properties.build()
-}
-
-/// Whether a column is as small as it gets without compression: ids look random, times are packed by their differences,
-/// and of few different numbers the dictionary leaves a few bits. Compressing them would save a hundredth of a file at most, and
-/// every reader of a column makes a decompressor first, which is a fifth of what a look-up costs.
-fn is_dense(table: Table, field: &Field) -> bool {
-    let name = field.name().as_str();
-    let columns: &[&str] = match table {
-        Table::Spans => &[
-            "span_id",
-            "duration",
-            "kind",
-            "status",
-            "flags",
-            "dropped_attributes_count",
-            "dropped_events_count",
-            "dropped_links_count",
-        ],
-        Table::Traces => &["trace_id", "start_time"],
-        Table::Samples => &["series", "time", "path"],
-        Table::Rollup15s | Table::Rollup1h => &["series", "path"],
-        Table::Nodes => &["id", "parent", "service_id"],
-        Table::Frames => &["id", "service_id", "kind", "column", "address"],
-        Table::Profiles | Table::Series => &[],
-    };
-    columns.contains(&name) || (name.starts_with(ATTRIBUTE_PREFIX) && *field.data_type() == DataType::Boolean)
 }
 
 fn sorting_columns(table: Table, schema: &SchemaRef) -> Vec<SortingColumn> {
