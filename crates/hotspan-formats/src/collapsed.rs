@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use hashbrown::HashMap;
-use hotspan_model::call_path::{FrameIndex, NodeIndex};
+use hotspan_model::call_path::{FrameIndex, PathIndex};
 use hotspan_model::profile::ProfileContext;
 use hotspan_model::{FlameTree, Frame, Profile, ProfileSet, Sample};
 
@@ -109,11 +109,11 @@ impl<'a> StackSink<'a> {
     }
 
     /// The path of a stack of names, the root first.
-    pub(crate) fn stack(&mut self, root_to_leaf: impl Iterator<Item = &'a str>) -> NodeIndex {
+    pub(crate) fn stack(&mut self, root_to_leaf: impl Iterator<Item = &'a str>) -> PathIndex {
         self.collect(root_to_leaf.map(Cow::Borrowed))
     }
 
-    fn collect(&mut self, root_to_leaf: impl Iterator<Item = Cow<'a, str>>) -> NodeIndex {
+    fn collect(&mut self, root_to_leaf: impl Iterator<Item = Cow<'a, str>>) -> PathIndex {
         let mut stack = std::mem::take(&mut self.stack);
         stack.clear();
         for name in root_to_leaf.filter(|name| !name.is_empty()) {
@@ -127,7 +127,7 @@ impl<'a> StackSink<'a> {
     }
 
     /// The child of `parent` that runs `name`, at this depth. Below the deepest one there are no more children.
-    pub(crate) fn child(&mut self, parent: NodeIndex, name: &'a str, depth: usize) -> NodeIndex {
+    pub(crate) fn child(&mut self, parent: PathIndex, name: &'a str, depth: usize) -> PathIndex {
         if depth > self.max_depth {
             self.builder.set.cut_frames += 1;
             return parent;
@@ -143,7 +143,7 @@ impl<'a> StackSink<'a> {
     }
 
     /// Adds a sample of `value` counts.
-    pub(crate) fn add(&mut self, path: NodeIndex, value: u64, offset: usize) -> Result<()> {
+    pub(crate) fn add(&mut self, path: PathIndex, value: u64, offset: usize) -> Result<()> {
         if value == 0 {
             return Ok(());
         }

@@ -2,9 +2,8 @@
 
 use std::borrow::Cow;
 
-use hotspan_model::call_path::{NO_PATH, NodeIndex};
 use hotspan_model::profile::{ProfileContext, Thread};
-use hotspan_model::{PathTable, Profile, ProfileSet};
+use hotspan_model::{Profile, ProfileSet};
 
 use crate::collapsed::lines;
 use crate::decode_options::DecodeOptions;
@@ -155,14 +154,6 @@ fn unknown(plain: &[u8]) -> FileError {
 /// The same set without borrows.
 pub fn into_owned(set: ProfileSet<'_>) -> ProfileSet<'static> {
     let own = |text: Cow<'_, str>| Cow::Owned(text.into_owned());
-    let mut paths = PathTable::default();
-    let frames: Vec<u32> = set.paths.frames().iter().map(|frame| paths.frame(frame.clone().into_owned())).collect();
-    // Two frames whose hashes collide are one in the table; its order is kept otherwise, and so is every index.
-    let mut nodes: Vec<NodeIndex> = Vec::with_capacity(set.paths.nodes().len());
-    for node in set.paths.nodes() {
-        let parent = if node.parent == NO_PATH { NO_PATH } else { nodes[node.parent as usize] };
-        nodes.push(paths.child(parent, frames[node.frame as usize]));
-    }
     let profiles = set.profiles.into_iter().map(|profile| {
         let ProfileContext { resource, scope, attributes, mappings, .. } = profile.context;
         Profile {
@@ -187,7 +178,7 @@ pub fn into_owned(set: ProfileSet<'_>) -> ProfileSet<'static> {
     });
     let threads = set.threads.into_iter().map(|thread| Thread { id: thread.id, name: own(thread.name) });
     ProfileSet {
-        paths,
+        paths: set.paths.into_owned(),
         label_sets: set.label_sets,
         threads: threads.collect(),
         attribute_sets: set.attribute_sets,

@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-use hotspan_model::call_path::NO_PATH;
+use hashbrown::HashMap;
+use hotspan_model::call_path::FrameIndex;
 use hotspan_model::{FlameTree, Frame, Profile, ProfileSet};
 
 /// The name that a frame is shown by: its function, or its place in a binary while it has none.
@@ -20,41 +21,52 @@ pub fn shown_name<'f>(frame: &'f Frame<'_>) -> Cow<'f, str> {
 /// Merges the samples of a profile by function.
 pub fn flame_tree(set: &ProfileSet<'_>, profile: &Profile<'_>) -> FlameTree {
     let mut tree = FlameTree::default();
-    // Only nodes that lead to a sample of this profile belong into its tree.
-    let mut weights: Vec<i64> = vec![0; set.paths.nodes().len()];
-    let mut totals = weights.clone();
+    let mut weights: Vec<i64> = vec![0; set.paths.path_count()];
     for sample in &profile.samples {
         match weights.get_mut(sample.path as usize) {
             Some(weight) => *weight = weight.saturating_add(sample.value),
             None => tree.add_self(FlameTree::ROOT, sample.value),
         }
     }
-    let mut needed: Vec<bool> = weights.iter().map(|weight| *weight != 0).collect();
-    for (index, node) in set.paths.nodes().iter().enumerate().rev() {
-        totals[index] = totals[index].saturating_add(weights[index]);
-        if node.parent != NO_PATH && needed[index] {
-            needed[node.parent as usize] = true;
-            totals[node.parent as usize] = totals[node.parent as usize].saturating_add(totals[index]);
+    // A function may run on several lines at one place of the tree, so frames are told apart first.
+    let mut nodes = vec![Node { parent: 0, frame: FrameIndex::MAX, weight: 0, total: 0 }];
+    let mut known: HashMap<(usize, FrameIndex), usize> = HashMap::new();
+    let mut steps = Vec::new();
+    for (path, weight) in weights.iter().enumerate().filter(|(_, weight)| **weight != 0) {
+        steps.clear();
+        steps.extend(set.paths.steps_to_root(path as u32));
+        let mut node = 0;
+        for frame in steps.iter().rev() {
+            node = *known.entry((node, *frame)).or_insert_with(|| {
+                nodes.push(Node { parent: node, frame: *frame, weight: 0, total: 0 });
+                nodes.len() - 1
+            });
+            nodes[node].total = nodes[node].total.saturating_add(*weight);
         }
+        nodes[node].weight = *weight;
     }
-    let mut places = vec![FlameTree::ROOT; set.paths.nodes().len()];
-    for (index, node) in set.paths.nodes().iter().enumerate() {
-        if !needed[index] {
-            continue;
-        }
+    let mut places = vec![FlameTree::ROOT];
+    for node in &nodes[1..] {
         let frame = &set.paths.frames()[node.frame as usize];
-        let parent = if node.parent == NO_PATH { FlameTree::ROOT } else { places[node.parent as usize] };
         let name = tree.intern(&shown_name(frame));
-        let place = tree.child(parent, name);
+        let place = tree.child(places[node.parent], name);
         if !frame.file.is_empty() {
             let file = tree.intern(&frame.file);
-            tree.place(place, file, frame.line, totals[index]);
+            tree.place(place, file, frame.line, node.total);
         }
-        tree.add_self(place, weights[index]);
-        places[index] = place;
+        tree.add_self(place, node.weight);
+        places.push(place);
     }
     tree.sum_totals();
     tree
+}
+
+/// A frame and how it was reached. Callers stand before what they call.
+struct Node {
+    parent: usize,
+    frame: FrameIndex,
+    weight: i64,
+    total: i64,
 }
 
 #[cfg(test)]

@@ -193,3 +193,32 @@ fn hostile_files() {
         assert!(peak < bound, "table {table}: {peak} bytes, accepted: {accepted}");
     }
 }
+
+/// Scenario: a pprof file with one location of 500 inlined frames and 200,000 samples that each reach it from another
+/// caller: 1.6 GB of steps if each path keeps them all.
+/// Guarantee: refused, after at most three times the memory that a decoded file may take.
+#[test]
+fn hostile_paths() {
+    let number = |field: u8, value: u32| {
+        let low = [field << 3, value as u8 | 0x80, (value >> 7) as u8 | 0x80, (value >> 14) as u8];
+        low.to_vec()
+    };
+    let mut file = field(1, &[0x08, 1, 0x10, 2]);
+    file.extend(field(6, b""));
+    file.extend(field(6, b"cpu"));
+    file.extend(field(6, b"nanoseconds"));
+    file.extend(field(5, &[number(1, 1), number(2, 1)].concat()));
+    let lines = field(4, &[0x08, 1]).repeat(500);
+    file.extend(field(4, &[number(1, 1), lines].concat()));
+    for caller in 2..200_002 {
+        file.extend(field(4, &[number(1, caller), number(3, caller)].concat()));
+        file.extend(field(2, &[number(1, 1), number(1, caller), number(2, 1)].concat()));
+    }
+    let limits = Limits { max_decoded_bytes: 64 * MIB, ..tight() };
+    let bound = 3 * limits.max_decoded_bytes + file.len() + MIB;
+    let options = DecodeOptions { limits, ..DecodeOptions::default() };
+    let (result, peak) = peak_of(|| decode_file(&file, &options));
+    let error = result.unwrap_err().to_string();
+    assert!(error.contains("call paths"), "{error}");
+    assert!(peak < bound, "{peak} bytes");
+}

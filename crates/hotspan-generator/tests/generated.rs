@@ -142,12 +142,8 @@ fn decoders_read_what_the_oracle_says() {
             for profile in &set.profiles {
                 let service = profile.labels.get("service_name").unwrap();
                 for sample in &profile.samples {
-                    let mut names = Vec::new();
-                    let mut node = sample.path;
-                    while let Some(at) = set.paths.nodes().get(node as usize) {
-                        names.push(set.paths.frames()[at.frame as usize].function.to_string());
-                        node = at.parent;
-                    }
+                    let mut names: Vec<String> =
+                        set.paths.walk_to_root(sample.path).map(|frame| frame.function.to_string()).collect();
                     names.reverse();
                     let key = (service.to_owned(), profile.profile_type.sample_type.clone(), names);
                     *paths.entry(key).or_default() += sample.value;

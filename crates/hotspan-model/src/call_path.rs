@@ -11,6 +11,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use hashbrown::HashMap;
+use hashbrown::hash_map::Entry;
 use xxhash_rust::xxh3::xxh3_128;
 
 /// Identity of a node of the call tree, that is, of a path from a root to a frame. Zero is "no path".
@@ -179,35 +180,65 @@ impl Frame<'_> {
 
 /// Index of a frame in a [`PathTable`].
 pub type FrameIndex = u32;
-/// Index of a node in a [`PathTable`]. [`NO_PATH`] is the empty path.
-pub type NodeIndex = u32;
-/// The empty path: the parent of every root, and the path of a sample without a stack.
-pub const NO_PATH: NodeIndex = u32::MAX;
+/// Index of a path in a [`PathTable`]. [`NO_PATH`] is the empty path.
+pub type PathIndex = u32;
+/// The empty path: that of a sample without a stack.
+pub const NO_PATH: PathIndex = u32::MAX;
 
-/// A node of a [`PathTable`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PathNode {
-    /// The caller; always earlier in the table, or [`NO_PATH`].
-    pub parent: NodeIndex,
-    /// The frame it runs.
-    pub frame: FrameIndex,
-    /// Its identity.
-    pub hash: ContentHash,
+/// A path of a [`PathTable`]: the first steps of an earlier one, and steps of its own.
+///
+/// `shared` is always more than what that earlier path shares itself, so a walk changes paths at most as often as
+/// it takes steps.
+#[derive(Debug, Clone, Copy)]
+pub struct Path {
+    hash: ContentHash,
+    base: PathIndex,
+    /// How many steps of `base` this path begins with.
+    shared: u32,
+    /// Its own steps, a range of [`PathTable::steps`].
+    first_step: u32,
+    own_steps: u32,
 }
 
-/// The distinct frames and call paths of a group of profiles. Parents stand before their children.
+/// The distinct frames and call paths of a group of profiles.
+///
+/// Callers of a path are not in the table unless they are paths of samples themselves. A request mostly brings paths
+/// that are stored already, and then only their ids count; who needs the callers of one asks for its
+/// [chain](Self::chain).
 #[derive(Debug, Default)]
 pub struct PathTable<'a> {
     frames: Vec<Frame<'a>>,
     frame_hashes: Vec<ContentHash>,
     frame_index: HashMap<u64, FrameIndex>,
-    nodes: Vec<PathNode>,
-    node_index: HashMap<u64, NodeIndex>,
-    /// The last path that was added, with the identities along it.
-    last_path: Vec<FrameIndex>,
-    chain: Vec<ContentHash>,
+    paths: Vec<Path>,
+    steps: Vec<FrameIndex>,
+    path_index: HashMap<u64, PathIndex>,
+    last: LastPath,
     scratch: Vec<u8>,
     collisions: u64,
+}
+
+/// The path that was added last, with the identities along it: the next one mostly begins alike.
+#[derive(Debug)]
+struct LastPath {
+    index: PathIndex,
+    frames: Vec<FrameIndex>,
+    chain: Vec<ContentHash>,
+}
+
+impl Default for LastPath {
+    fn default() -> Self {
+        Self { index: NO_PATH, frames: Vec::new(), chain: Vec::new() }
+    }
+}
+
+/// A caller along a path: its frame, and the identity of the path that ends there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ChainLink {
+    /// The frame.
+    pub frame: FrameIndex,
+    /// The identity of the node.
+    pub hash: ContentHash,
 }
 
 impl<'a> PathTable<'a> {
@@ -223,47 +254,64 @@ impl<'a> PathTable<'a> {
         index
     }
 
-    /// Adds a path of frames, the root first, or finds it.
-    ///
-    /// The ids of the whole chain are computed first and looked up from the leaf: most paths are known, and
-    /// then cost one look-up however deep they are. What a path shares with the one before is not hashed again.
-    pub fn path(&mut self, root_to_leaf: &[FrameIndex]) -> NodeIndex {
-        let shared = self.last_path.iter().zip(root_to_leaf).take_while(|(last, this)| last == this).count();
-        self.last_path.truncate(shared);
-        self.last_path.extend_from_slice(&root_to_leaf[shared..]);
-        self.chain.truncate(shared);
-        let mut hash = self.chain.last().copied().unwrap_or_default();
+    /// Adds a path of frames, the root first, or finds it. What it shares with the one before is not hashed again.
+    pub fn path(&mut self, root_to_leaf: &[FrameIndex]) -> PathIndex {
+        let last = &mut self.last;
+        let shared = last.frames.iter().zip(root_to_leaf).take_while(|(last, this)| last == this).count();
+        last.frames.truncate(shared);
+        last.frames.extend_from_slice(&root_to_leaf[shared..]);
+        last.chain.truncate(shared);
+        let mut hash = last.chain.last().copied().unwrap_or_default();
         for frame in &root_to_leaf[shared..] {
             hash = hash.child(self.frame_hashes[*frame as usize]);
-            self.chain.push(hash);
+            last.chain.push(hash);
         }
-        let mut known = root_to_leaf.len();
-        let mut node = NO_PATH;
-        while known > 0 {
-            if let Some(found) = self.node_index.get(&self.chain[known - 1].id) {
-                node = *found;
-                self.collisions += u64::from(self.nodes[node as usize].hash != self.chain[known - 1]);
-                break;
-            }
-            known -= 1;
+        if root_to_leaf.is_empty() {
+            last.index = NO_PATH;
+            return NO_PATH;
         }
-        for (frame, hash) in root_to_leaf.iter().zip(&self.chain).skip(known) {
-            self.nodes.push(PathNode { parent: node, frame: *frame, hash: *hash });
-            node = (self.nodes.len() - 1) as NodeIndex;
-            self.node_index.insert(hash.id, node);
+        let base = last.index;
+        let index = self.intern(hash, base, shared, &root_to_leaf[shared..]);
+        if self.paths[index as usize].hash == hash {
+            self.last.index = index;
+        } else {
+            // Another path has this id: its steps are not those of this one, so nothing may build on them.
+            self.last = LastPath::default();
         }
-        node
+        index
     }
 
-    /// Adds the child of `parent` that runs `frame`, or finds it.
-    pub fn child(&mut self, parent: NodeIndex, frame: FrameIndex) -> NodeIndex {
-        let parent_hash = if parent == NO_PATH { ContentHash::default() } else { self.nodes[parent as usize].hash };
+    /// Adds the path that goes one step on from `parent`, into `frame`, or finds it.
+    pub fn child(&mut self, parent: PathIndex, frame: FrameIndex) -> PathIndex {
+        let (parent_hash, shared) = match self.paths.get(parent as usize) {
+            Some(path) => (path.hash, (path.shared + path.own_steps) as usize),
+            None => (ContentHash::default(), 0),
+        };
         let hash = parent_hash.child(self.frame_hashes[frame as usize]);
-        let index = *self.node_index.entry(hash.id).or_insert_with(|| {
-            self.nodes.push(PathNode { parent, frame, hash });
-            (self.nodes.len() - 1) as NodeIndex
-        });
-        self.collisions += u64::from(self.nodes[index as usize].hash != hash);
+        self.intern(hash, parent, shared, &[frame])
+    }
+
+    fn intern(&mut self, hash: ContentHash, mut base: PathIndex, shared: usize, own_steps: &[FrameIndex]) -> PathIndex {
+        let index = match self.path_index.entry(hash.id) {
+            Entry::Occupied(known) => *known.get(),
+            Entry::Vacant(slot) => {
+                while let Some(path) = self.paths.get(base as usize)
+                    && shared <= path.shared as usize
+                {
+                    base = path.base;
+                }
+                self.paths.push(Path {
+                    hash,
+                    base,
+                    shared: shared as u32,
+                    first_step: self.steps.len() as u32,
+                    own_steps: own_steps.len() as u32,
+                });
+                self.steps.extend_from_slice(own_steps);
+                *slot.insert((self.paths.len() - 1) as PathIndex)
+            }
+        };
+        self.collisions += u64::from(self.paths[index as usize].hash != hash);
         index
     }
 
@@ -272,18 +320,23 @@ impl<'a> PathTable<'a> {
         self.collisions
     }
 
-    /// Makes room for this many further frames and nodes.
-    pub fn reserve(&mut self, frames: usize, nodes: usize) {
+    /// Makes room for this many further frames and paths.
+    pub fn reserve(&mut self, frames: usize, paths: usize) {
         self.frames.reserve(frames);
         self.frame_hashes.reserve(frames);
         self.frame_index.reserve(frames);
-        self.nodes.reserve(nodes);
-        self.node_index.reserve(nodes);
+        self.paths.reserve(paths);
+        self.path_index.reserve(paths);
     }
 
-    /// All nodes, parents first.
-    pub fn nodes(&self) -> &[PathNode] {
-        &self.nodes
+    /// How many distinct paths there are: their indices are all below.
+    pub fn path_count(&self) -> usize {
+        self.paths.len()
+    }
+
+    /// About how many bytes the paths take.
+    pub fn path_bytes(&self) -> usize {
+        self.paths.len() * (size_of::<Path>() + 24) + self.steps.len() * size_of::<FrameIndex>()
     }
 
     /// All frames.
@@ -296,18 +349,61 @@ impl<'a> PathTable<'a> {
         self.frame_hashes[frame as usize]
     }
 
+    /// The identity of a path; the default for [`NO_PATH`].
+    pub fn path_hash(&self, path: PathIndex) -> ContentHash {
+        self.paths.get(path as usize).map_or_else(ContentHash::default, |path| path.hash)
+    }
+
     /// The id of a path; zero for [`NO_PATH`].
-    pub fn node_id(&self, node: NodeIndex) -> NodeId {
-        if node == NO_PATH { NodeId(0) } else { NodeId(self.nodes[node as usize].hash.id) }
+    pub fn node_id(&self, path: PathIndex) -> NodeId {
+        NodeId(self.path_hash(path).id)
+    }
+
+    /// The frames of a path, from the leaf to the root, by index.
+    pub fn steps_to_root(&self, mut path: PathIndex) -> impl Iterator<Item = FrameIndex> {
+        let mut left = self.paths.get(path as usize).map_or(0, |path| path.shared + path.own_steps);
+        std::iter::from_fn(move || {
+            loop {
+                let here = self.paths.get(path as usize).filter(|_| left > 0)?;
+                if left > here.shared {
+                    left -= 1;
+                    return Some(self.steps[(here.first_step + left - here.shared) as usize]);
+                }
+                path = here.base;
+            }
+        })
     }
 
     /// The frames of a path, from the leaf to the root.
-    pub fn walk_to_root(&self, mut node: NodeIndex) -> impl Iterator<Item = &Frame<'a>> {
-        std::iter::from_fn(move || {
-            let here = self.nodes.get(node as usize)?;
-            node = here.parent;
-            Some(&self.frames[here.frame as usize])
-        })
+    pub fn walk_to_root(&self, path: PathIndex) -> impl Iterator<Item = &Frame<'a>> {
+        self.steps_to_root(path).map(|frame| &self.frames[frame as usize])
+    }
+
+    /// Fills `chain` with a path and all its callers, from the root to the leaf.
+    pub fn chain(&self, path: PathIndex, chain: &mut Vec<ChainLink>) {
+        chain.clear();
+        chain.extend(self.steps_to_root(path).map(|frame| ChainLink { frame, hash: ContentHash::default() }));
+        chain.reverse();
+        let mut hash = ContentHash::default();
+        for link in chain {
+            hash = hash.child(self.frame_hashes[link.frame as usize]);
+            link.hash = hash;
+        }
+    }
+
+    /// The same table without borrows; every index stays what it is.
+    pub fn into_owned(self) -> PathTable<'static> {
+        PathTable {
+            frames: self.frames.into_iter().map(Frame::into_owned).collect(),
+            frame_hashes: self.frame_hashes,
+            frame_index: self.frame_index,
+            paths: self.paths,
+            steps: self.steps,
+            path_index: self.path_index,
+            last: self.last,
+            scratch: self.scratch,
+            collisions: self.collisions,
+        }
     }
 }
 
@@ -334,7 +430,7 @@ mod tests {
         assert_eq!(names, ["parse", "serve", "main"]);
     }
 
-    /// Scenario: two stacks with a shared prefix. Guarantee: the prefix is stored once, parents first.
+    /// Scenario: stacks that share a prefix with the one before. Guarantee: its steps are stored once.
     #[test]
     fn prefixes_are_shared() {
         let mut table = PathTable::default();
@@ -342,34 +438,65 @@ mod tests {
         table.path(&[a, b]);
         table.path(&[a, b, c]);
         table.path(&[a, c]);
-        assert_eq!(table.nodes().len(), 4);
-        for (index, node) in table.nodes().iter().enumerate() {
-            assert!(node.parent == NO_PATH || (node.parent as usize) < index);
-        }
+        table.path(&[a, b]);
+        assert_eq!((table.path_count(), table.steps.len()), (3, 4));
         assert_eq!(table.path(&[]), NO_PATH);
     }
 
-    /// Scenario: paths that share much or nothing with the one before, in both orders.
-    /// Guarantee: each has the id it has alone.
+    /// Scenario: paths that share much or nothing with the one before, in both orders, whole and step by step.
+    /// Guarantee: each has the id it has alone, leads back to its own frames, and has the chain of its callers.
     #[test]
     fn what_is_shared_is_not_mixed_up() {
-        let stacks: [&[&str]; 6] =
-            [&["a", "b", "c"], &["a", "b"], &["a", "b", "d"], &[], &["d", "b"], &["a", "b", "c"]];
+        let stacks: [&[&str]; 8] = [
+            &["a", "b", "c"],
+            &["a", "b"],
+            &["a", "b", "d"],
+            &["a"],
+            &[],
+            &["d", "b"],
+            &["a", "b", "d", "e", "a"],
+            &["a", "b", "c"],
+        ];
         let id_alone = |stack: &[&str]| {
             let mut table = PathTable::default();
             let frames: Vec<u32> = stack.iter().map(|name| table.frame(Frame::named(name))).collect();
-            let node = table.path(&frames);
-            table.node_id(node)
+            let path = table.path(&frames);
+            table.node_id(path)
         };
         for order in [stacks.to_vec(), stacks.iter().rev().copied().collect()] {
             let mut table = PathTable::default();
-            for stack in order {
+            let mut chain = Vec::new();
+            for (number, stack) in order.iter().enumerate() {
                 let frames: Vec<u32> = stack.iter().map(|name| table.frame(Frame::named(name))).collect();
-                let node = table.path(&frames);
-                assert_eq!(table.node_id(node), id_alone(stack), "{stack:?}");
+                let path = match number % 2 {
+                    0 => table.path(&frames),
+                    _ => frames.iter().fold(NO_PATH, |parent, frame| table.child(parent, *frame)),
+                };
+                assert_eq!(table.node_id(path), id_alone(stack), "{stack:?}");
+                let mut names: Vec<&str> = table.walk_to_root(path).map(|frame| frame.function.as_ref()).collect();
+                names.reverse();
+                assert_eq!(&names, stack);
+                table.chain(path, &mut chain);
+                let ids: Vec<NodeId> = chain.iter().map(|link| NodeId(link.hash.id)).collect();
+                let alone: Vec<NodeId> = (1..=stack.len()).map(|depth| id_alone(&stack[..depth])).collect();
+                assert_eq!(ids, alone, "{stack:?}");
             }
             assert_eq!(table.collisions(), 0);
         }
+    }
+
+    /// Scenario: thousands of paths that share nothing but their root with the one before.
+    /// Guarantee: a walk changes paths once, not once for each of them.
+    #[test]
+    fn walks_are_short() {
+        let mut table = PathTable::default();
+        let root = table.frame(Frame::named("main"));
+        let names: Vec<String> = (0..2000).map(|number| format!("f{number}")).collect();
+        for name in &names {
+            let leaf = table.frame(Frame { function: Cow::Owned(name.clone()), ..Frame::default() });
+            table.path(&[root, leaf]);
+        }
+        assert!(table.paths.iter().skip(1).all(|path| path.base == 0 && path.shared == 1));
     }
 
     /// Scenario: a frame and a path whose stored half of the hash another one has already.
@@ -385,7 +512,7 @@ mod tests {
         assert_eq!(table.collisions(), 1);
         let third = table.frame(Frame::named("third"));
         let hash = ContentHash::default().child(table.frame_hash(third));
-        table.node_index.insert(hash.id, path);
+        table.path_index.insert(hash.id, path);
         table.path(&[third]);
         table.child(NO_PATH, third);
         assert_eq!(table.collisions(), 3);

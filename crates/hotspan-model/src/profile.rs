@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use crate::call_path::{NodeIndex, PathTable};
+use crate::call_path::{PathIndex, PathTable};
 use crate::ids::{ProfileId, SpanId, TraceId};
 use crate::labels::Labels;
 use crate::profile_type::ProfileType;
@@ -107,7 +107,7 @@ pub struct ProfileContext<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sample {
     /// Its call path: an index into [`ProfileSet::paths`].
-    pub path: NodeIndex,
+    pub path: PathIndex,
     /// What was measured.
     pub value: i64,
     /// When, in nanoseconds since 1970; the profile's own time where the source has none.

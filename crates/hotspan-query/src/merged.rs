@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use hashbrown::HashMap;
-use hotspan_model::call_path::{NO_PATH, NodeIndex};
+use hotspan_model::call_path::{NO_PATH, PathIndex};
 use hotspan_model::{Exactness, Frame, PathTable, TenantId};
 
 use crate::Engine;
@@ -17,7 +17,7 @@ pub struct MergedPaths {
     /// Frames and call paths.
     pub paths: PathTable<'static>,
     /// The sum of each path that has one.
-    pub values: Vec<(NodeIndex, i64)>,
+    pub values: Vec<(PathIndex, i64)>,
     /// What the numbers rest on.
     pub exactness: Exactness,
 }
@@ -38,7 +38,7 @@ impl Engine {
         let mut found = self.path_sums(tenant, &snapshot, query).await?;
         let unresolved = found.count_unresolved();
         let mut paths = PathTable::default();
-        let mut sums: HashMap<NodeIndex, i64> = HashMap::new();
+        let mut sums: HashMap<PathIndex, i64> = HashMap::new();
         let mut stack = Vec::new();
         // In order of id, so that the same question gets the same bytes.
         let mut by_path: Vec<(u64, PathNode<'_>, i64)> =
@@ -53,7 +53,7 @@ impl Engine {
         if unresolved != 0 {
             sums.insert(NO_PATH, unresolved);
         }
-        let mut sums: Vec<(NodeIndex, i64)> = sums.into_iter().collect();
+        let mut sums: Vec<(PathIndex, i64)> = sums.into_iter().collect();
         sums.sort_unstable();
         Ok(MergedPaths { paths, values: sums, exactness: found.exactness })
     }

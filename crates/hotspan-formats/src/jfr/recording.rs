@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use hashbrown::HashMap;
 use hotspan_model::attribute::write_json_string;
-use hotspan_model::call_path::{FrameIndex, NO_PATH, NodeIndex};
+use hotspan_model::call_path::{FrameIndex, NO_PATH, PathIndex};
 use hotspan_model::profile::{ProfileContext, Thread};
 use hotspan_model::{Labels, Link, Profile, ProfileSet, Sample, SpanId, TraceId};
 
@@ -45,7 +45,7 @@ pub(super) struct Recording<'o> {
 /// What has been resolved of the constants of one chunk; keys mean something else in the next one.
 #[derive(Debug, Default)]
 struct Resolved {
-    stacks: HashMap<u64, NodeIndex>,
+    stacks: HashMap<u64, PathIndex>,
     threads: HashMap<u64, u32>,
     asleep: HashMap<u64, bool>,
     frames: HashMap<StackFrame, FrameIndex>,
@@ -280,7 +280,7 @@ impl<'o> Recording<'o> {
         Ok(asleep)
     }
 
-    fn path(&mut self, opened: &mut Opened<'_, '_>, key: u64) -> Result<NodeIndex> {
+    fn path(&mut self, opened: &mut Opened<'_, '_>, key: u64) -> Result<PathIndex> {
         if let Some(path) = opened.resolved.stacks.get(&key) {
             return Ok(*path);
         }

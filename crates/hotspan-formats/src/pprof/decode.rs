@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use hashbrown::HashMap;
 use hotspan_model::attribute::write_json_object;
-use hotspan_model::call_path::{FrameIndex, NodeIndex};
+use hotspan_model::call_path::{FrameIndex, PathIndex};
 use hotspan_model::profile::ProfileContext;
 use hotspan_model::{Attribute, Profile, ProfileSet, Sample, Value};
 
@@ -36,6 +36,7 @@ pub fn decode<'a>(bytes: &'a [u8], options: &DecodeOptions) -> Result<ProfileSet
         outline: &outline,
         symbols: &symbols,
         max_depth: options.limits.max_stack_depth,
+        max_path_bytes: options.limits.max_decoded_bytes,
         known: HashMap::new(),
     };
     let mut samples: Vec<Vec<Sample>> = columns.iter().map(|_| Vec::with_capacity(outline.samples.len())).collect();
@@ -80,9 +81,10 @@ struct Stacks<'o, 'a> {
     outline: &'o Outline<'a>,
     symbols: &'o Symbols,
     max_depth: usize,
+    max_path_bytes: usize,
     /// Paths by the bytes of their location ids, and how many frames were cut: samples that differ in labels
     /// alone repeat the stack byte for byte.
-    known: HashMap<&'a [u8], (NodeIndex, u64)>,
+    known: HashMap<&'a [u8], (PathIndex, u64)>,
 }
 
 impl<'a> Stacks<'_, 'a> {
@@ -164,7 +166,7 @@ impl<'a> Stacks<'_, 'a> {
         offset: usize,
         builder: &mut SetBuilder<'a>,
         scratch: &mut Scratch,
-    ) -> Result<NodeIndex> {
+    ) -> Result<PathIndex> {
         if !packed.is_empty() {
             if let Some((path, cut)) = self.known.get(packed) {
                 builder.set.cut_frames += cut;
@@ -187,6 +189,10 @@ impl<'a> Stacks<'_, 'a> {
         }
         scratch.frames.reverse();
         let path = builder.set.paths.path(&scratch.frames);
+        // Few bytes name a location of many inlined frames, and each path keeps its own copy of them.
+        if builder.set.paths.path_bytes() > self.max_path_bytes {
+            return Err(FileError::too_large(FORMAT, offset, "bytes of call paths", self.max_path_bytes as u64));
+        }
         builder.set.cut_frames += cut;
         if !packed.is_empty() {
             self.known.insert(packed, (path, cut));

@@ -1,7 +1,7 @@
 //! pprof out: a whole [`ProfileSet`], or merged call paths of which the caller knows the values.
 
 use hashbrown::HashMap;
-use hotspan_model::call_path::{FrameIndex, NodeIndex};
+use hotspan_model::call_path::{FrameIndex, PathIndex};
 use hotspan_model::{Frame, FrameKind, PathTable, Profile, ProfileSet, Sample};
 
 use crate::expand::gzip;
@@ -95,7 +95,7 @@ impl<'p, 'a> PprofWriter<'p, 'a> {
     }
 
     /// Adds a sample: one value for each sample type of the header.
-    pub fn sample<'l>(&mut self, path: NodeIndex, values: &[i64], labels: impl IntoIterator<Item = PprofLabel<'l>>) {
+    pub fn sample<'l>(&mut self, path: PathIndex, values: &[i64], labels: impl IntoIterator<Item = PprofLabel<'l>>) {
         self.collect_locations(path);
         let mut message = std::mem::take(&mut self.message);
         let mut nested = std::mem::take(&mut self.nested);
@@ -155,16 +155,15 @@ impl<'p, 'a> PprofWriter<'p, 'a> {
     /// Fills `stack` with the locations of a path, the leaf first.
     ///
     /// Inlined frames belong into the location of the function they were inlined into.
-    fn collect_locations(&mut self, path: NodeIndex) {
+    fn collect_locations(&mut self, path: PathIndex) {
         self.stack.clear();
         self.run.clear();
         let paths = self.paths;
-        let mut node = path;
-        while let Some(here) = paths.nodes().get(node as usize) {
-            self.run.push(here.frame);
-            node = here.parent;
-            let inlined = paths.frames()[here.frame as usize].kind == FrameKind::Inlined;
-            if !inlined || paths.nodes().get(node as usize).is_none() {
+        let mut steps = paths.steps_to_root(path).peekable();
+        while let Some(frame) = steps.next() {
+            self.run.push(frame);
+            let inlined = paths.frames()[frame as usize].kind == FrameKind::Inlined;
+            if !inlined || steps.peek().is_none() {
                 let location = self.location();
                 self.stack.push(location);
                 self.run.clear();

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use hashbrown::HashMap;
-use hotspan_model::call_path::{FrameIndex, NO_PATH, NodeIndex};
+use hotspan_model::call_path::{FrameIndex, NO_PATH, PathIndex};
 use hotspan_model::profile::ProfileContext;
 use hotspan_model::{Frame, Profile, ProfileSet, ProfileType, Sample};
 
@@ -46,7 +46,7 @@ pub fn decode<'a>(bytes: &'a [u8], options: &DecodeOptions) -> Result<ProfileSet
 
     let mut wall = Vec::new();
     let mut cpu = Vec::new();
-    let mut add = |node: NodeIndex, idle: bool, value: i64, at: Option<i64>| {
+    let mut add = |node: PathIndex, idle: bool, value: i64, at: Option<i64>| {
         let timed = at.is_some() && time > 0;
         let time = if timed { time.saturating_add(at.unwrap_or(0)) } else { time };
         let sample = Sample { path: node, value, time, timed, link, thread: 0, labels: 0, attributes: 0 };
@@ -122,7 +122,7 @@ impl<'a> File<'a> {
     }
 
     /// The path of every node, and whether it stands for doing nothing.
-    fn paths(&self, builder: &mut SetBuilder<'a>, options: &DecodeOptions) -> Result<HashMap<u64, (NodeIndex, bool)>> {
+    fn paths(&self, builder: &mut SetBuilder<'a>, options: &DecodeOptions) -> Result<HashMap<u64, (PathIndex, bool)>> {
         let index: HashMap<u64, usize> = self.nodes.iter().enumerate().map(|(at, node)| (node.id, at)).collect();
         let mut has_parent = vec![false; self.nodes.len()];
         let mut children: Vec<Vec<usize>> = vec![Vec::new(); self.nodes.len()];
@@ -138,7 +138,7 @@ impl<'a> File<'a> {
         }
         let mut paths = HashMap::with_capacity(self.nodes.len());
         let roots = (0..self.nodes.len()).filter(|at| !has_parent[*at]);
-        let mut stack: Vec<(usize, NodeIndex, usize)> = roots.map(|root| (root, NO_PATH, 0)).collect();
+        let mut stack: Vec<(usize, PathIndex, usize)> = roots.map(|root| (root, NO_PATH, 0)).collect();
         while let Some((at, parent, depth)) = stack.pop() {
             let node = &self.nodes[at];
             let path = if node.frame.function == ROOT {

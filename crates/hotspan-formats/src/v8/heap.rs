@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use hashbrown::HashMap;
-use hotspan_model::call_path::{NO_PATH, NodeIndex};
+use hotspan_model::call_path::{NO_PATH, PathIndex};
 use hotspan_model::profile::ProfileContext;
 use hotspan_model::{Profile, ProfileSet, ProfileType, Sample};
 
@@ -31,7 +31,7 @@ type Allocation = (i64, u64, u64);
 pub fn decode<'a>(bytes: &'a [u8], options: &DecodeOptions) -> Result<ProfileSet<'a>> {
     let (nodes, allocations) = read(bytes, options)?;
     let mut builder = SetBuilder::default();
-    let mut paths: Vec<(NodeIndex, usize)> = Vec::with_capacity(nodes.len());
+    let mut paths: Vec<(PathIndex, usize)> = Vec::with_capacity(nodes.len());
     for (index, node) in nodes.iter().enumerate() {
         let (parent, depth) = if index == 0 { (NO_PATH, 0) } else { paths[node.parent] };
         let path = if node.frame.function == ROOT && index == 0 {
@@ -54,7 +54,7 @@ pub fn decode<'a>(bytes: &'a [u8], options: &DecodeOptions) -> Result<ProfileSet
         let used = nodes.iter().zip(&paths).filter(|(node, _)| node.bytes > 0);
         samples.extend(used.map(|(node, (path, _))| Sample { path: *path, value: node.bytes, ..plain }));
     } else {
-        let by_id: HashMap<u64, NodeIndex> =
+        let by_id: HashMap<u64, PathIndex> =
             nodes.iter().zip(&paths).map(|(node, (path, _))| (node.id, *path)).collect();
         for (size, node, ordinal) in allocations {
             // V8 lists samples of nodes that it has already thrown away: their bytes count, without a stack.

@@ -3,7 +3,7 @@
 use arrow::array::RecordBatch;
 use arrow::error::ArrowError;
 use hashbrown::{HashMap, HashSet};
-use hotspan_model::call_path::{NO_PATH, NodeIndex};
+use hotspan_model::call_path::{ContentHash, NO_PATH, PathIndex};
 use hotspan_model::labels::PROFILE_TYPE;
 use hotspan_model::{Labels, Profile, ProfileId, ProfileSet, Sample, SeriesId};
 use xxhash_rust::xxh3::Xxh3;
@@ -46,7 +46,7 @@ impl ProfileRows {
     /// Adds everything in a set of profiles, leaving out symbols and series that are durable already.
     pub fn push(&mut self, set: &ProfileSet<'_>, known: &impl KnownSymbols) {
         let mut series_of_request = HashSet::new();
-        let mut used = UsedPaths::new(set.paths.nodes().len());
+        let mut used = UsedPaths::new(set.paths.path_count());
         let thread_codes: Vec<i32> =
             set.threads.iter().map(|thread| self.samples.thread_name.intern(&thread.name)).collect();
         let attribute_codes: Vec<i32> =
@@ -101,39 +101,52 @@ impl ProfileRows {
 
     /// Adds the nodes and frames of used paths, and of all their callers, that their day and service lack so far.
     fn push_symbols(&mut self, set: &ProfileSet<'_>, used: &UsedPaths, known: &impl KnownSymbols) {
-        let nodes = set.paths.nodes();
-        // Each node and frame is written once a group; marks of groups before mean nothing to the next one.
-        let mut written = vec![NO_GROUP; nodes.len()];
+        let (mut chain, mut collisions) = (Vec::new(), 0);
+        let mut written = HashSet::new();
+        // Each frame is written once a group; marks of groups before mean nothing to the next one.
         let mut frame_written = vec![NO_GROUP; set.paths.frames().len()];
         for (group, PathGroup { day, service_id, paths }) in used.groups.iter().enumerate() {
             let (group, known) = (group as u32, known.nodes_of(*day));
-            for leaf in paths {
-                let mut path = *leaf;
+            let mut is_new = |hash: ContentHash| {
+                let key = node_key(hash.id, *service_id);
+                let standing = known.map_or(Standing::New, |ids| ids.standing(key, hash.check));
+                collisions += u64::from(standing == Standing::Collided);
+                standing == Standing::New
+            };
+            written.clear();
+            for path in paths {
+                // Most paths are known, and then nobody asks for their callers.
+                if !is_new(set.paths.path_hash(*path)) {
+                    continue;
+                }
+                set.paths.chain(*path, &mut chain);
+                let mut new = chain.len();
                 // A node that is known or written has callers that are: the walk stops at the first one.
-                while path != NO_PATH && written[path as usize] != group {
-                    let node = &nodes[path as usize];
-                    let key = node_key(node.hash.id, *service_id);
-                    let standing = known.map_or(Standing::New, |ids| ids.standing(key, node.hash.check));
-                    self.collisions += u64::from(standing == Standing::Collided);
-                    if standing != Standing::New {
+                while new > 0 {
+                    let hash = chain[new - 1].hash;
+                    if written.contains(&hash.id) || (new < chain.len() && !is_new(hash)) {
                         break;
                     }
-                    written[path as usize] = group;
-                    let frame_hash = set.paths.frame_hash(node.frame);
-                    self.nodes.id.push(node.hash.id);
-                    self.nodes.check.push(node.hash.check);
+                    new -= 1;
+                }
+                for at in new..chain.len() {
+                    let link = chain[at];
+                    written.insert(link.hash.id);
+                    let frame_hash = set.paths.frame_hash(link.frame);
+                    self.nodes.id.push(link.hash.id);
+                    self.nodes.check.push(link.hash.check);
                     self.nodes.time.push(*day);
-                    self.nodes.parent.push(set.paths.node_id(node.parent).0);
+                    self.nodes.parent.push(if at == 0 { 0 } else { chain[at - 1].hash.id });
                     self.nodes.frame.push(frame_hash.id);
                     self.nodes.service_id.push(*service_id);
-                    if std::mem::replace(&mut frame_written[node.frame as usize], group) != group {
-                        let frame = &set.paths.frames()[node.frame as usize];
+                    if std::mem::replace(&mut frame_written[link.frame as usize], group) != group {
+                        let frame = &set.paths.frames()[link.frame as usize];
                         self.frames.push(frame_hash.id, *day, *service_id, frame);
                     }
-                    path = node.parent;
                 }
             }
         }
+        self.collisions += collisions;
     }
 
     /// Whether there is nothing to store.
@@ -251,7 +264,7 @@ struct PathGroup {
     day: i64,
     service_id: u64,
     /// Nearly each once.
-    paths: Vec<NodeIndex>,
+    paths: Vec<PathIndex>,
 }
 
 /// Marks a node or frame that no group has used.

@@ -26,7 +26,7 @@ use crate::Limits;
 
 /// Room for samples that is made ahead of reading them; more grows with what is there.
 const MAX_SAMPLES_AHEAD: usize = 1 << 14;
-/// The same for frames and nodes: tables may be long without being used.
+/// The same for frames and paths: tables may be long without being used.
 const MAX_SYMBOLS_AHEAD: usize = 1 << 13;
 
 /// A set in the making.
@@ -73,8 +73,8 @@ impl<'a, 'l> Assembler<'a, 'l> {
         received_at: i64,
     ) -> Self {
         let mut set = ProfileSet::default();
-        let (frames, nodes) = (dictionary.locations.len(), 4 * dictionary.stacks.len());
-        set.paths.reserve(frames.min(MAX_SYMBOLS_AHEAD), nodes.min(MAX_SYMBOLS_AHEAD));
+        let (frames, paths) = (dictionary.locations.len(), dictionary.stacks.len());
+        set.paths.reserve(frames.min(MAX_SYMBOLS_AHEAD), paths.min(MAX_SYMBOLS_AHEAD));
         // Links keep their numbers; the null entry is "none" in both.
         set.links.extend(dictionary.links.iter().skip(1));
         Self {

@@ -1,7 +1,7 @@
 //! From entries of the stack table to call paths, each read when a sample first uses it.
 
 use hashbrown::HashMap;
-use hotspan_model::call_path::{FrameIndex, NO_PATH, NodeIndex, PathNode};
+use hotspan_model::call_path::{FrameIndex, NO_PATH, Path, PathIndex};
 use hotspan_model::{Frame, FrameKind, PathTable};
 
 use super::super::fault::{Fault, Locate as _, Problem, Read};
@@ -12,15 +12,15 @@ use super::locations::{Line, Location, owned_by_frame};
 
 /// The frame at the root of a stack that was too deep.
 const TRUNCATED: &str = "[truncated]";
-/// About what a node takes in the table and its index.
-const NODE_BYTES: usize = size_of::<PathNode>() + 24;
+/// About what a path takes in the table and its index, beside its steps.
+const PATH_BYTES: usize = size_of::<Path>() + 24;
 /// About what a frame takes in the table and its index.
 const FRAME_BYTES: usize = size_of::<Frame<'_>>() + 40;
 
 /// What a stack became.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct BuiltStack {
-    pub(super) path: NodeIndex,
+    pub(super) path: PathIndex,
     /// The binaries it goes through: an index into [`Stacks::mapping_sets`].
     pub(super) mappings: u32,
 }
@@ -149,10 +149,8 @@ impl Stacks {
         }
         self.path.reverse();
         // A location with many inlined frames makes long paths from few bytes: the work is charged as well.
-        let known_nodes = paths.nodes().len();
-        budget.charge(4 * self.path.len())?;
+        budget.charge(size_of::<FrameIndex>() * self.path.len() + PATH_BYTES)?;
         let path = paths.path(&self.path);
-        budget.charge((paths.nodes().len() - known_nodes) * NODE_BYTES)?;
         Ok(BuiltStack { path, mappings: self.mapping_set(budget)? })
     }
 
