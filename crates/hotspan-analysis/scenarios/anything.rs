@@ -40,10 +40,11 @@ pub(crate) fn any_request(vocabulary: &mut Vocabulary, random: &mut Random) -> R
     }
     for _ in 0..below(random, 40) {
         let depth = below(random, 6);
-        let frames = (0..depth).map(|_| vocabulary.frame(FUNCTIONS[below(random, 8) as usize], "", 1)).collect();
+        let frames: Vec<u32> =
+            (0..depth).map(|_| vocabulary.frame(FUNCTIONS[below(random, 8) as usize], "", 1)).collect();
         request.samples.push(RequestSample {
             span: below(random, request.spans.len() as u64) as u32,
-            stack: vocabulary.stack(frames),
+            stack: vocabulary.stack(&frames),
             measure: Measure::ALL[below(random, 5) as usize],
             time: (below(random, 4) > 0).then(|| below(random, 1_500_000_000) as i64),
             value: below(random, 60_000_000) as i64,

@@ -180,7 +180,7 @@ impl<'w> Workshop<'w> {
         if let Some(stack) = self.stacks.get(&text) {
             return *stack;
         }
-        let numbers = frames
+        let numbers: Vec<u32> = frames
             .iter()
             .map(|frame| {
                 let mut parts = frame.split('|');
@@ -189,7 +189,7 @@ impl<'w> Workshop<'w> {
                 self.vocabulary.frame(function, file, line.parse().unwrap_or(0))
             })
             .collect();
-        let stack = self.vocabulary.stack(numbers);
+        let stack = self.vocabulary.stack(&numbers);
         self.stacks.insert(text, stack);
         stack
     }

@@ -6,9 +6,11 @@ use crate::blame::{Blame, SOME_EXCEED, kind_of};
 use crate::calls::Calls;
 use crate::candidates::{Candidate, merged, nested_in};
 use crate::explanation::Cause;
+use crate::folding::FoldedStack;
 use crate::ledger::Ledger;
 use crate::matrix::{FEW_REQUESTS, Matrix, column, column_noise, membership};
 use crate::moved::{callee_name, node_name, service_name};
+use crate::own_code::Ownership;
 use crate::part::Part;
 use crate::patterns::{Looks, patterns_of};
 use crate::request::Request;
@@ -17,7 +19,7 @@ use crate::statistics::bootstrap::{Interval, Resampled, Side};
 use crate::statistics::exceedance::chance_of_exceeding;
 use crate::statistics::welch::Moments;
 use crate::tree::{NodeId, NodeKey, Tree};
-use crate::vocabulary::{TextId, Vocabulary};
+use crate::vocabulary::{FrameId, TextId, Vocabulary};
 
 /// The share of the whole difference that all causes together must surely have: a cohort that was chosen by duration is
 /// slow by construction, and every noisy part is a little larger in it.
@@ -258,8 +260,8 @@ impl Findings<'_> {
         let belongs = membership(&self.ledger.tree, &candidate.nodes, &[]);
         for placement in self.ledger.tree.placements().iter().filter(|placement| belongs[placement.leaf as usize]) {
             let delta = placement.time[0] / requests[0] - placement.time[1] / requests[1];
-            for (_, frame) in &placement.frames {
-                let frame = self.vocabulary.frame_of(*frame);
+            for frame in FoldedStack::of(self.vocabulary, placement.stack).frames {
+                let frame = self.vocabulary.frame_of(frame);
                 if frame.function == function {
                     *lines.entry((frame.file, frame.line)).or_default() += delta;
                 }
@@ -283,16 +285,19 @@ impl Findings<'_> {
             let time = placement.time[0];
             whole += time;
             // From the cause on downwards; a cause that is spread begins where it is called.
-            let start = placement.frames.iter().position(|(node, _)| candidate.nodes.contains(node)).unwrap_or(0);
-            let inside = &placement.frames[start..];
-            for (_, frame) in inside {
+            let folded = FoldedStack::of(self.vocabulary, placement.stack);
+            let from_leaf = tree.upward(placement.leaf).position(|node| candidate.nodes.contains(&node));
+            let start = from_leaf.map_or(0, |height| folded.frames.len().saturating_sub(height + 1));
+            let inside = &folded.frames[start..];
+            for frame in inside {
                 *times.entry(self.vocabulary.frame_of(*frame).function).or_default() += time;
             }
-            if let Some((_, frame)) = inside.last() {
+            if let Some(frame) = inside.last() {
                 *leaves.entry(self.vocabulary.frame_of(*frame).function).or_default() += time;
             }
             // Libraries that follow nested data call themselves, too; what a person can change is own code.
-            let repeats = placement.repeats.iter().filter(|(node, _)| tree.node(*node).is_own);
+            let is_own = |frame: FrameId| self.vocabulary.ownership_of(frame) == Ownership::Own;
+            let repeats = folded.repeats.iter().filter(|(frame, _)| is_own(*frame));
             let most = repeats.map(|(_, times)| *times).max().unwrap_or(1);
             repeated += time * f64::from(most);
             deep += time * inside.len() as f64;

@@ -43,7 +43,7 @@ pub struct Ledger {
     /// The vectors of each side.
     pub sides: [Vec<RequestVector>; 2],
     /// Samples by leaf on each side: how many, and how many periods their time is.
-    pub samples: [HashMap<NodeId, (u64, f64)>; 2],
+    pub samples: [Vec<(u64, f64)>; 2],
     /// What the numbers rest on.
     pub evidence: Evidence,
 }
@@ -82,7 +82,7 @@ pub fn ledger(vocabulary: &Vocabulary, sources: &Sources, slow: &[Request], fast
     evidence.scaled = scales.iter().map(|(operation, scale)| (*operation, *scale)).collect();
     evidence.scaled.sort_unstable_by_key(|(operation, _)| *operation);
     let mut ledger = Ledger {
-        tree: Tree::default(),
+        tree: Tree::over(vocabulary),
         children: Vec::new(),
         sides: [Vec::new(), Vec::new()],
         samples: Default::default(),
@@ -189,7 +189,8 @@ fn prepare(vocabulary: &Vocabulary, sources: &Sources, request: &Request, eviden
             LinkStrength::Inherited => 1,
             LinkStrength::Inferred => 2,
         }] += 1;
-        let is_named = vocabulary.functions_from_leaf(sample.stack).next().is_some_and(|name| !is_address(name));
+        let leaf = vocabulary.leaf_of(sample.stack).map(|frame| vocabulary.function_of(frame));
+        let is_named = leaf.is_some_and(|name| !is_address(name));
         if !is_named {
             evidence.unsymbolised += counted;
         }
@@ -286,8 +287,7 @@ impl Ledger {
             let time = time * scale;
             let placement = self.tree.place(vocabulary, operation, sample.stack);
             self.tree.add_time(placement, side, time);
-            let leaf_function = self.tree.placement(placement).leaf;
-            let leaf = self.tree.child(leaf_function, NodeKey::Part(*part), false);
+            let leaf = self.tree.leaf(placement, *part);
             let quantum = sources.quantum(vocabulary.operation_of(span.operation).service, sample.measure) * scale;
             let variance = if wait.goes_on(sample, leaf, *part) { 0.0 } else { time * quantum };
             vector.times.push((leaf, time));
@@ -295,7 +295,9 @@ impl Ledger {
             vector.samples += 1;
             seen[sample.span as usize] += time;
             noise[sample.span as usize] += variance;
-            let counted = self.samples[side].entry(leaf).or_default();
+            let counted = &mut self.samples[side];
+            counted.resize(counted.len().max(leaf as usize + 1), (0, 0.0));
+            let counted = &mut counted[leaf as usize];
             counted.0 += 1;
             counted.1 += time / quantum.max(1.0);
         }

@@ -27,6 +27,7 @@ pub mod comparison;
 pub mod critical_path;
 mod explain;
 pub mod explanation;
+mod folding;
 pub mod gather;
 pub mod ledger;
 pub mod ledger_summary;

@@ -58,11 +58,8 @@ impl Matrix {
         let share_errors = share_errors.collect();
         let moments = [slow, fast];
         let samples = [0, 1].map(|side| {
-            let mut counts = vec![(0u64, 0.0); tree.nodes().len()];
-            for (leaf, (count, periods)) in &ledger.samples[side] {
-                counts[*leaf as usize].0 += count;
-                counts[*leaf as usize].1 += periods;
-            }
+            let mut counts = ledger.samples[side].clone();
+            counts.resize(tree.nodes().len(), (0, 0.0));
             for id in (1..counts.len()).rev() {
                 let parent = tree.node(id as NodeId).parent as usize;
                 counts[parent].0 += counts[id].0;

@@ -1,6 +1,7 @@
 //! The merged tree: one icicle whose upper part is the spans and whose lower part is their code and waits, so that one
 //! picture sums to the whole duration.
 
+use hashbrown::HashMap;
 use hotspan_model::FlameTree;
 
 use crate::ledger::Ledger;
@@ -92,20 +93,28 @@ fn merged_tree_without(vocabulary: &Vocabulary, ledger: &Ledger, side: usize, is
 /// Scales what is seen of an operation where it is more than the operation's time.
 fn absorb_negative_rests(ledger: &Ledger, own: &mut [f64]) {
     let tree = &ledger.tree;
-    for id in 0..own.len() {
-        let is_rest = matches!(tree.node(id as NodeId).key, NodeKey::Part(Part::Unexplained | Part::Downstream))
-            && matches!(tree.node(tree.node(id as NodeId).parent).key, NodeKey::Operation(_));
-        if !is_rest || own[id] >= 0.0 {
-            continue;
+    let is_rest = |id: usize| {
+        matches!(tree.node(id as NodeId).key, NodeKey::Part(Part::Unexplained | Part::Downstream))
+            && matches!(tree.node(tree.node(id as NodeId).parent).key, NodeKey::Operation(_))
+    };
+    let mut rests: HashMap<NodeId, f64> = HashMap::new();
+    for id in (0..own.len()).filter(|id| is_rest(*id)) {
+        if own[id] < 0.0 {
+            *rests.entry(tree.node(id as NodeId).operation).or_default() += std::mem::take(&mut own[id]);
         }
+    }
+    let mut seen: HashMap<NodeId, f64> = HashMap::new();
+    for (id, value) in own.iter().enumerate().filter(|(_, value)| **value > 0.0) {
         let operation = tree.node(id as NodeId).operation;
-        let seen: Vec<usize> = (0..own.len())
-            .filter(|at| *at != id && own[*at] > 0.0 && tree.node(*at as NodeId).operation == operation)
-            .collect();
-        let sum: f64 = seen.iter().map(|at| own[*at]).sum();
-        let scale = if sum > 0.0 { ((sum + own[id]) / sum).max(0.0) } else { 0.0 };
-        seen.iter().for_each(|at| own[*at] *= scale);
-        own[id] = 0.0;
+        if rests.contains_key(&operation) {
+            *seen.entry(operation).or_default() += value;
+        }
+    }
+    for (id, value) in own.iter_mut().enumerate().filter(|(_, value)| **value > 0.0) {
+        let operation = tree.node(id as NodeId).operation;
+        if let (Some(rest), Some(seen)) = (rests.get(&operation), seen.get(&operation)) {
+            *value *= ((seen + rest) / seen).max(0.0);
+        }
     }
 }
 

@@ -91,12 +91,7 @@ const VALUES_LOOKED_AT: usize = 4096;
 impl Sources {
     /// Looks through the samples of both sides.
     pub fn of(vocabulary: &Vocabulary, sides: &[&[Request]]) -> Self {
-        let signs: Vec<Signs> =
-            (0..vocabulary.frame_count() as u32).map(|frame| Signs::of(vocabulary.function_of(frame))).collect();
-        let from_leaf = |stack| vocabulary.stack_of(stack).iter().rev().map(|frame| signs[*frame as usize]);
-        let stacks = 0..vocabulary.stack_count() as u32;
-        let running: Vec<Part> = stacks.clone().map(|stack| part_of_running(from_leaf(stack))).collect();
-        let waiting: Vec<Option<Part>> = stacks.map(|stack| part_of_waiting(from_leaf(stack))).collect();
+        let (running, waiting) = parts_of_stacks(vocabulary, sides);
         let mut services: HashMap<TextId, ServiceSources> = HashMap::new();
         let mut operation_times: HashMap<OperationId, RunningTime> = HashMap::new();
         let mut values: HashMap<(TextId, Measure), Vec<i64>> = HashMap::new();
@@ -117,8 +112,8 @@ impl Sources {
                 if sample.measure == Measure::Cpu || waits_for.is_none() {
                     operation_times.entry(operation).or_default().add(sample);
                 }
-                if let Some(leaf) = vocabulary.stack_of(sample.stack).last() {
-                    sources.leaf_times.entry(vocabulary.frame_of(*leaf).function).or_default().add(sample);
+                if let Some(leaf) = vocabulary.leaf_of(sample.stack) {
+                    sources.leaf_times.entry(vocabulary.frame_of(leaf).function).or_default().add(sample);
                 }
             }
         }
@@ -190,8 +185,8 @@ impl Sources {
                 None if !has(Measure::Cpu) => Some((running, 1.0)),
                 None => {
                     // The CPU profile tells how much of this code's time is running.
-                    let leaf = vocabulary.stack_of(sample.stack).last()?;
-                    let of_leaf = sources.leaf_times.get(&vocabulary.frame_of(*leaf).function);
+                    let leaf = vocabulary.leaf_of(sample.stack)?;
+                    let of_leaf = sources.leaf_times.get(&vocabulary.frame_of(leaf).function);
                     let known = of_leaf.filter(|times| times.wall_samples >= ENOUGH_OF_A_LEAF);
                     let on_cpu = known.or_else(|| self.operation_times.get(&operation))?.on_cpu();
                     let part = if on_cpu >= RUNS_AT_ALL { Part::Scheduling } else { Part::Waiting };
@@ -202,4 +197,26 @@ impl Sources {
             Measure::Parked => Some((Part::Waiting, 1.0)),
         }
     }
+}
+
+/// What each stack that samples end with does while it runs, and what it waits for while it does not.
+fn parts_of_stacks(vocabulary: &Vocabulary, sides: &[&[Request]]) -> (Vec<Part>, Vec<Option<Part>>) {
+    // Frames of one function differ by their lines, which say nothing about it.
+    let mut signs: HashMap<TextId, Signs> = HashMap::new();
+    let of_frame = |frame: u32| {
+        let function = vocabulary.frame_of(frame).function;
+        *signs.entry(function).or_insert_with(|| Signs::of(vocabulary.text_of(function)))
+    };
+    let signs: Vec<Signs> = (0..vocabulary.frame_count() as u32).map(of_frame).collect();
+    let mut parts = (vec![Part::Cpu; vocabulary.stack_count()], vec![None; vocabulary.stack_count()]);
+    let mut is_told = vec![false; vocabulary.stack_count()];
+    for sample in sides.iter().flat_map(|side| side.iter()).flat_map(|request| &request.samples) {
+        let stack = sample.stack as usize;
+        if !std::mem::replace(&mut is_told[stack], true) {
+            let from_leaf = || vocabulary.frames_from_leaf(sample.stack).map(|frame| signs[frame as usize]);
+            parts.0[stack] = part_of_running(from_leaf());
+            parts.1[stack] = part_of_waiting(from_leaf());
+        }
+    }
+    parts
 }

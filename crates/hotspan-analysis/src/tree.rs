@@ -15,9 +15,10 @@
 
 use hashbrown::HashMap;
 
+use crate::folding::Folding;
 use crate::own_code::Ownership;
 use crate::part::Part;
-use crate::vocabulary::{FrameId, OperationId, StackId, TextId, Vocabulary};
+use crate::vocabulary::{EMPTY_STACK, OperationId, StackId, TextId, Vocabulary};
 
 /// Number of a node. Parents have smaller numbers than their children.
 pub type NodeId = u32;
@@ -51,14 +52,14 @@ pub struct Node {
 /// Where a stack lies below an operation.
 #[derive(Debug, Clone)]
 pub struct Placement {
+    /// The stack.
+    pub stack: StackId,
     /// The node of its leaf function, or of the operation if the stack is empty.
     pub leaf: NodeId,
-    /// The frame that each node on the way stands for in this stack.
-    pub frames: Vec<(NodeId, FrameId)>,
-    /// Functions that occur more than once in the stack, and how often.
-    pub repeats: Vec<(NodeId, u32)>,
     /// Time seen in it, on the slow and on the fast side.
     pub time: [f64; 2],
+    /// What is below the leaf, by [`Part`]; the root where there is nothing.
+    parts: [NodeId; Part::ALL.len()],
 }
 
 /// The tree.
@@ -66,20 +67,35 @@ pub struct Placement {
 pub struct Tree {
     nodes: Vec<Node>,
     index: HashMap<(NodeId, NodeKey), NodeId>,
+    folding: Folding,
+    /// The node of each folded stack below an operation: what stacks have in common is looked up once.
+    code: HashMap<u64, NodeId>,
     placements: Vec<Placement>,
-    placement_index: HashMap<(NodeId, StackId), u32>,
+    placement_index: HashMap<u64, u32>,
 }
 
 impl Default for Tree {
     fn default() -> Self {
         let root = Node { parent: 0, key: NodeKey::Root, operation: 0, is_own: false };
-        Self { nodes: vec![root], index: HashMap::new(), placements: Vec::new(), placement_index: HashMap::new() }
+        Self {
+            nodes: vec![root],
+            index: HashMap::new(),
+            folding: Folding::default(),
+            code: HashMap::new(),
+            placements: Vec::new(),
+            placement_index: HashMap::new(),
+        }
     }
 }
 
 impl Tree {
     /// The root.
     pub const ROOT: NodeId = 0;
+
+    /// A tree for the stacks of a vocabulary, to which none is added any more.
+    pub fn over(vocabulary: &Vocabulary) -> Self {
+        Self { folding: Folding::of(vocabulary), ..Self::default() }
+    }
 
     /// A node.
     pub fn node(&self, id: NodeId) -> Node {
@@ -108,43 +124,49 @@ impl Tree {
 
     /// The place of a stack below an operation. Recursion is folded: a function stands once on every path.
     pub fn place(&mut self, vocabulary: &Vocabulary, operation: NodeId, stack: StackId) -> u32 {
-        if let Some(placement) = self.placement_index.get(&(operation, stack)) {
+        if let Some(placement) = self.placement_index.get(&pair(operation, stack)) {
             return *placement;
         }
-        // (function, node, frame, how often)
-        let mut chain: Vec<(TextId, NodeId, FrameId, u32)> = Vec::new();
-        let mut repeats: Vec<(NodeId, u32)> = Vec::new();
-        for frame in vocabulary.stack_of(stack) {
-            let function = vocabulary.frame_of(*frame).function;
-            if let Some(at) = chain.iter().position(|(known, ..)| *known == function) {
-                chain.truncate(at + 1);
-                chain[at].2 = *frame;
-                chain[at].3 += 1;
-                let (node, times) = (chain[at].1, chain[at].3);
-                repeats.retain(|(known, _)| *known != node);
-                repeats.push((node, times));
-            } else {
-                let above = chain.last().map_or(operation, |(_, node, ..)| *node);
-                let is_own = vocabulary.ownership_of(*frame) == Ownership::Own;
-                let node = self.child(above, NodeKey::Function(function), is_own);
-                chain.push((function, node, *frame, 1));
-            }
-        }
-        let placement = Placement {
-            leaf: chain.last().map_or(operation, |(_, node, ..)| *node),
-            frames: chain.iter().map(|(_, node, frame, _)| (*node, *frame)).collect(),
-            repeats,
-            time: [0.0; 2],
-        };
-        self.placements.push(placement);
-        let number = (self.placements.len() - 1) as u32;
-        self.placement_index.insert((operation, stack), number);
+        let leaf = self.code_node(vocabulary, operation, stack);
+        let number = self.placements.len() as u32;
+        self.placements.push(Placement { stack, leaf, time: [0.0; 2], parts: [Self::ROOT; Part::ALL.len()] });
+        self.placement_index.insert(pair(operation, stack), number);
         number
     }
 
-    /// A placement by its number.
-    pub fn placement(&self, number: u32) -> &Placement {
-        &self.placements[number as usize]
+    /// The node of a stack's leaf function. Callers are mostly known: from the leaf upwards the first one that is ends the
+    /// search.
+    fn code_node(&mut self, vocabulary: &Vocabulary, operation: NodeId, stack: StackId) -> NodeId {
+        let mut node = operation;
+        let mut new: Vec<StackId> = Vec::new();
+        let mut at = self.folding.folded(stack);
+        while at != EMPTY_STACK {
+            if let Some(known) = self.code.get(&pair(operation, at)) {
+                node = *known;
+                break;
+            }
+            new.push(at);
+            at = self.folding.caller_of(at);
+        }
+        for stack in new.into_iter().rev() {
+            let Some(frame) = vocabulary.leaf_of(stack) else { continue };
+            let is_own = vocabulary.ownership_of(frame) == Ownership::Own;
+            node = self.child(node, NodeKey::Function(vocabulary.frame_of(frame).function), is_own);
+            self.code.insert(pair(operation, stack), node);
+        }
+        node
+    }
+
+    /// The leaf for what the time of a placement was spent on.
+    pub(crate) fn leaf(&mut self, placement: u32, part: Part) -> NodeId {
+        let Placement { leaf, parts, .. } = &self.placements[placement as usize];
+        let (function, known) = (*leaf, parts[part as usize]);
+        if known != Self::ROOT {
+            return known;
+        }
+        let leaf = self.child(function, NodeKey::Part(part), false);
+        self.placements[placement as usize].parts[part as usize] = leaf;
+        leaf
     }
 
     /// All placements.
@@ -181,4 +203,9 @@ impl Tree {
         }
         children
     }
+}
+
+/// A node and a stack as one number.
+fn pair(node: NodeId, stack: StackId) -> u64 {
+    u64::from(node) << 32 | u64::from(stack)
 }

@@ -14,8 +14,11 @@ pub type TextId = u32;
 pub type OperationId = u32;
 /// Number of a frame.
 pub type FrameId = u32;
-/// Number of a stack.
+/// Number of a stack. The empty one is [`EMPTY_STACK`].
 pub type StackId = u32;
+
+/// The stack without frames.
+pub const EMPTY_STACK: StackId = 0;
 
 /// What a span does: the same service, name and role are the same operation. Calls are often named by their method
 /// alone, so that calls of different services would look the same: who is called tells them apart.
@@ -42,6 +45,13 @@ pub struct Frame {
     pub line: u32,
 }
 
+/// A stack: the frame at its end, called from another one. Stacks that begin alike share what they share.
+#[derive(Debug, Clone, Copy)]
+struct Stack {
+    caller: StackId,
+    frame: FrameId,
+}
+
 /// All words of one question.
 #[derive(Debug, Clone)]
 pub struct Vocabulary {
@@ -52,7 +62,7 @@ pub struct Vocabulary {
     frames: Vec<Frame>,
     ownership: Vec<Ownership>,
     frame_index: HashMap<Frame, FrameId>,
-    stacks: Vec<Vec<FrameId>>,
+    stacks: Vec<Stack>,
     own_prefixes: Vec<String>,
 }
 
@@ -74,7 +84,7 @@ impl Vocabulary {
             frames: Vec::new(),
             ownership: Vec::new(),
             frame_index: HashMap::new(),
-            stacks: Vec::new(),
+            stacks: vec![Stack { caller: EMPTY_STACK, frame: 0 }],
             own_prefixes,
         };
         vocabulary.text("");
@@ -159,23 +169,38 @@ impl Vocabulary {
     }
 
     /// Adds a stack of frames, the root first. Stacks are not compared: callers add each once.
-    pub fn stack(&mut self, root_to_leaf: Vec<FrameId>) -> StackId {
-        self.stacks.push(root_to_leaf);
+    pub fn stack(&mut self, root_to_leaf: &[FrameId]) -> StackId {
+        root_to_leaf.iter().fold(EMPTY_STACK, |caller, frame| self.stack_below(caller, *frame))
+    }
+
+    /// Adds the stack of a frame that is called from another stack.
+    pub fn stack_below(&mut self, caller: StackId, frame: FrameId) -> StackId {
+        self.stacks.push(Stack { caller, frame });
         (self.stacks.len() - 1) as StackId
     }
 
-    /// How many stacks there are.
+    /// How many stacks there are, the empty one among them. Callers have smaller numbers than what they call.
     pub fn stack_count(&self) -> usize {
         self.stacks.len()
     }
 
-    /// The functions of a stack, the leaf first.
-    pub fn functions_from_leaf(&self, id: StackId) -> impl Iterator<Item = &str> {
-        self.stacks[id as usize].iter().rev().map(|frame| self.function_of(*frame))
+    /// The stack that the last frame of one was called from; the empty one is its own.
+    pub fn caller_of(&self, id: StackId) -> StackId {
+        self.stacks[id as usize].caller
     }
 
-    /// The frames of a stack, the root first.
-    pub fn stack_of(&self, id: StackId) -> &[FrameId] {
-        &self.stacks[id as usize]
+    /// The frame at the end of a stack; none of the empty one.
+    pub fn leaf_of(&self, id: StackId) -> Option<FrameId> {
+        (id != EMPTY_STACK).then(|| self.stacks[id as usize].frame)
+    }
+
+    /// The frames of a stack, the leaf first.
+    pub fn frames_from_leaf(&self, id: StackId) -> impl Iterator<Item = FrameId> {
+        let mut at = id;
+        std::iter::from_fn(move || {
+            let frame = self.leaf_of(at)?;
+            at = self.caller_of(at);
+            Some(frame)
+        })
     }
 }

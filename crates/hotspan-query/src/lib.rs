@@ -49,7 +49,7 @@ pub mod trace;
 mod uploads;
 mod waterfall;
 
-pub use call_paths::{CallPaths, PathFrame};
+pub use call_paths::{Call, CallPaths, PathFrame};
 pub use cohort::{Cohort, CohortScope, CohortSpan, MAX_COHORT_SPANS};
 pub use engine::Engine;
 pub use error::{QueryError, Result};

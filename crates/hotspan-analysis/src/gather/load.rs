@@ -8,13 +8,16 @@ use hotspan_lake::Snapshot;
 use hotspan_model::labels::{PROFILE_TYPE, SERVICE_NAME};
 use hotspan_model::{Labels, ProfileType, SpanId, SpanKind, StatusCode, TenantId, TraceId};
 use hotspan_query::outline::{by_trace, children_of};
-use hotspan_query::{CohortSpan, Engine, LinkedQuery, LinkedSample, Matcher, Result, Selector, SpanKey, SpanOutline};
+use hotspan_query::{
+    CallPaths, CohortSpan, Engine, LinkedQuery, LinkedSample, Matcher, PathFrame, Result, Selector, SpanKey,
+    SpanOutline,
+};
 
 use super::ExplainQuery;
 use super::attributes::{ResourceTable, Resources};
 use super::cohorts::Chosen;
 use crate::request::{Measure, Request, RequestSample, RequestSpan};
-use crate::vocabulary::{StackId, TextId, Vocabulary};
+use crate::vocabulary::{EMPTY_STACK, FrameId, StackId, TextId, Vocabulary};
 
 /// Spans of one request that are looked at (R5).
 const MOST_SPANS: usize = 10_000;
@@ -68,7 +71,50 @@ pub(super) struct Loader<'a> {
 /// A sample whose call path has no name yet.
 struct RawSample {
     request: u32,
+    series: u32,
     sample: RequestSample,
+}
+
+/// Call paths, numbered as samples bring them.
+#[derive(Default)]
+struct PathNumbers {
+    numbers: HashMap<u64, u32>,
+    /// By number: the first series that has it, and the path.
+    paths: Vec<(u32, u64)>,
+}
+
+impl PathNumbers {
+    fn number(&mut self, path: u64, series: u32) -> u32 {
+        let next = self.paths.len() as u32;
+        let number = *self.numbers.entry(path).or_insert(next);
+        if number == next {
+            self.paths.push((series, path));
+        }
+        let first = &mut self.paths[number as usize].0;
+        *first = series.min(*first);
+        number
+    }
+
+    /// The paths by series: in the same order whatever order samples came in, and those of a service together.
+    fn in_order(&self) -> Vec<u64> {
+        let mut paths = self.paths.clone();
+        paths.sort_unstable();
+        paths.into_iter().map(|(_, path)| path).collect()
+    }
+
+    /// The stack of each number.
+    fn stacks(&self, vocabulary: &mut Vocabulary, known: &CallPaths) -> Vec<StackId> {
+        let frame = |frame: &PathFrame| vocabulary.frame(&frame.function, &frame.file, frame.line);
+        let frames: Vec<FrameId> =
+            (0..known.frame_count() as u32).map(|number| known.frame(number)).map(frame).collect();
+        let mut of_calls: Vec<StackId> = Vec::with_capacity(known.calls().len());
+        for call in known.calls() {
+            let caller = call.caller.map_or(EMPTY_STACK, |caller| of_calls[caller as usize]);
+            of_calls.push(vocabulary.stack_below(caller, frames[call.frame as usize]));
+        }
+        let stack = |path: u64| known.last_call(path).map_or(EMPTY_STACK, |call| of_calls[call as usize]);
+        self.paths.iter().map(|(_, path)| stack(*path)).collect()
+    }
 }
 
 impl Loader<'_> {
@@ -152,8 +198,8 @@ impl Loader<'_> {
             profiles: Vec::new(),
             with_threads: false,
         };
-        let mut raw: Vec<(RawSample, u32)> = Vec::new();
-        let mut paths: HashMap<u64, u32> = HashMap::new();
+        let mut raw: Vec<RawSample> = Vec::new();
+        let mut paths = PathNumbers::default();
         let mut left_out = 0usize;
         let mut keep = |sample: &LinkedSample| {
             let (Some(trace_id), Some(span_id)) = (sample.trace_id, sample.span_id) else { return Ok(()) };
@@ -163,47 +209,27 @@ impl Loader<'_> {
                     left_out += 1;
                     continue;
                 }
-                let next = paths.len() as u32;
-                let path = *paths.entry(sample.path).or_insert(next);
                 let read = RequestSample {
                     span: *span,
-                    stack: path,
+                    stack: paths.number(sample.path, sample.series),
                     measure: Measure::Cpu,
                     time: sample.timed.then_some(sample.time),
                     value: sample.value,
                     link: sample.link,
                 };
-                raw.push((RawSample { request: *request, sample: read }, sample.series));
+                raw.push(RawSample { request: *request, series: sample.series, sample: read });
             }
             Ok(())
         };
         let tables = self.engine.visit_linked_samples(self.tenant, self.snapshot, &query, &mut keep).await?;
         let measures: Vec<Option<Measure>> = tables.series.iter().map(|entry| self.counted(&entry.labels)).collect();
-        let used: HashSet<u32> = raw.iter().map(|(_, series)| *series).collect();
+        let used: HashSet<u32> = raw.iter().map(|sample| sample.series).collect();
         let seen = used.iter().filter_map(|number| tables.series.get(*number as usize));
-        let known = self
-            .engine
-            .call_paths(self.tenant, self.snapshot, (query.from, query.until), seen, paths.keys().copied())
-            .await?;
-        let mut frames: HashMap<u32, u32> = HashMap::new();
-        let mut stacks: Vec<StackId> = vec![0; paths.len()];
-        let mut by_number: Vec<(u32, u64)> = paths.iter().map(|(path, number)| (*number, *path)).collect();
-        by_number.sort_unstable();
-        for (number, path) in by_number {
-            let mut stack: Vec<u32> = known
-                .frame_numbers(path)
-                .map(|frame| {
-                    *frames.entry(frame).or_insert_with(|| {
-                        let frame = known.frame(frame);
-                        vocabulary.frame(&frame.function, &frame.file, frame.line)
-                    })
-                })
-                .collect();
-            stack.reverse();
-            stacks[number as usize] = vocabulary.stack(stack);
-        }
+        let range = (query.from, query.until);
+        let known = self.engine.call_paths(self.tenant, self.snapshot, range, seen, paths.in_order()).await?;
+        let stacks = paths.stacks(vocabulary, &known);
         let [slow, fast] = sides;
-        for (RawSample { request, mut sample }, series) in raw {
+        for RawSample { request, series, mut sample } in raw {
             let Some(measure) = measures[series as usize] else { continue };
             sample.measure = measure;
             sample.stack = stacks[sample.stack as usize];

@@ -168,6 +168,11 @@ impl ServiceSymbols {
         self.table.entry(self.frames[node as usize])
     }
 
+    /// The number of a node's frame in this service: equal numbers are the same frame.
+    pub(crate) fn frame_number_of(&self, node: Node) -> u32 {
+        self.frames[node as usize]
+    }
+
     /// What orders the frames of a place where nothing else does.
     pub(crate) fn frame_id_of(&self, node: Node) -> u64 {
         self.stored[node as usize].frame
