@@ -202,10 +202,10 @@ impl Tables {
             return *known;
         }
         let mut encoded = Stack::default();
-        for frame in vocabulary.stack_of(stack).iter().rev() {
-            let location = match self.locations.get(frame) {
+        for frame in vocabulary.frames_from_leaf(stack) {
+            let location = match self.locations.get(&frame) {
                 Some(known) => *known,
-                None => self.location(vocabulary, *frame),
+                None => self.location(vocabulary, frame),
             };
             encoded.location_indices.push(location);
         }
