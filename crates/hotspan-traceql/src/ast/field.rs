@@ -227,6 +227,13 @@ pub struct FieldExpr {
     pub range: SourceRange,
 }
 
+impl FieldExpr {
+    /// Whether it is a field that spans have a set of values for.
+    pub fn is_set(&self) -> bool {
+        matches!(&self.kind, FieldExprKind::Field(Field::Intrinsic(intrinsic)) if intrinsic.is_set())
+    }
+}
+
 /// What a field expression says.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FieldExprKind {

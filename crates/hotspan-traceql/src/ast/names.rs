@@ -88,6 +88,12 @@ impl Intrinsic {
                 | Self::ProfileFile
         )
     }
+
+    /// Whether a span has a set of values for it, of which each counts by itself: filters hold if any does, and a span
+    /// stands in the group of each.
+    pub fn is_set(self) -> bool {
+        matches!(self, Self::ProfileFunction | Self::ProfileFile)
+    }
 }
 
 impl Scope {

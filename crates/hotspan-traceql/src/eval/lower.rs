@@ -166,7 +166,10 @@ impl Lowering {
         for stage in stages {
             match stage {
                 Stage::Spanset(spans) => lowered.push(StageOp::Spans(self.spanset(spans)?)),
-                Stage::By(expr) => lowered.push(StageOp::By { label: format!("by({expr})"), expr: self.expr(expr)? }),
+                Stage::By(expr) => {
+                    let (label, by_element) = (format!("by({expr})"), expr.is_set());
+                    lowered.push(StageOp::By { label, expr: self.expr(expr)?, by_element });
+                }
                 Stage::Coalesce(_) => lowered.push(StageOp::Coalesce),
                 Stage::Select(fields) => {
                     for field in fields {

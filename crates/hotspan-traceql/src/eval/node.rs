@@ -146,6 +146,18 @@ impl Node {
         }
     }
 
+    /// The values for a span, each once; nil if it has none.
+    pub(crate) fn distinct_values<S: SpanSource>(&self, view: &TraceView<'_, S>, span: usize) -> Vec<Value> {
+        match self.owned_value(view, span) {
+            Value::Array(mut values) if !values.is_empty() => {
+                values.sort_unstable();
+                values.dedup();
+                values
+            }
+            single => vec![single],
+        }
+    }
+
     /// Calls `visit` with every number among the values for a span.
     pub(crate) fn for_each_number<S: SpanSource>(
         &self,

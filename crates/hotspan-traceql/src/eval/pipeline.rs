@@ -41,7 +41,7 @@ pub(crate) struct PipelineOp {
 #[derive(Debug, Clone)]
 pub(crate) enum StageOp {
     Spans(SpansOp),
-    By { label: String, expr: Node },
+    By { label: String, expr: Node, by_element: bool },
     Coalesce,
 }
 
@@ -99,26 +99,37 @@ fn run_stages<S: SpanSource>(stages: &[StageOp], view: &TraceView<'_, S>, mut se
         }
         sets = match stage {
             StageOp::Spans(spans) => sets.iter().flat_map(|set| spans.run(view, set)).collect(),
-            StageOp::By { label, expr } => sets.iter().flat_map(|set| group(label, expr, view, set)).collect(),
+            StageOp::By { label, expr, by_element } => {
+                sets.iter().flat_map(|set| group((label, expr, *by_element), view, set)).collect()
+            }
             StageOp::Coalesce => vec![Spanset { spans: merged(&sets), attributes: Vec::new() }],
         };
     }
     sets
 }
 
-/// One spanset for each value, in the order the values first appear.
-fn group<S: SpanSource>(label: &str, expr: &Node, view: &TraceView<'_, S>, set: &Spanset) -> Vec<Spanset> {
+/// One spanset for each value, in the order the values first appear. A span with a set of values is in several.
+fn group<S: SpanSource>(
+    (label, expr, by_element): (&str, &Node, bool),
+    view: &TraceView<'_, S>,
+    set: &Spanset,
+) -> Vec<Spanset> {
     let mut groups: Vec<Spanset> = Vec::new();
     let mut by_value: HashMap<Value, usize> = HashMap::new();
     for span in &set.spans {
-        let value = expr.owned_value(view, *span as usize);
-        let at = *by_value.entry(value).or_insert_with_key(|value| {
-            let mut fresh = set.with_spans(Vec::new());
-            fresh.set_attribute(label, value.clone());
-            groups.push(fresh);
-            groups.len() - 1
-        });
-        groups[at].spans.push(*span);
+        let values = match by_element {
+            true => expr.distinct_values(view, *span as usize),
+            false => vec![expr.owned_value(view, *span as usize)],
+        };
+        for value in values {
+            let at = *by_value.entry(value).or_insert_with_key(|value| {
+                let mut fresh = set.with_spans(Vec::new());
+                fresh.set_attribute(label, value.clone());
+                groups.push(fresh);
+                groups.len() - 1
+            });
+            groups[at].spans.push(*span);
+        }
     }
     groups
 }

@@ -21,7 +21,7 @@ pub use state::MetricsState;
 pub use weighing::adjusted_count;
 
 use crate::arithmetic::calculate;
-use crate::ast::{ArithmeticOp, Field, Intrinsic, MetricsExpr, MetricsFunction, MetricsQuery, SecondStage};
+use crate::ast::{ArithmeticOp, Field, FieldExpr, Intrinsic, MetricsExpr, MetricsFunction, MetricsQuery, SecondStage};
 use crate::error::TraceqlError;
 use crate::eval::{Lowering, Node, PipelineOp};
 use crate::plan::{Hints, Prefilter, requirement_of};
@@ -46,6 +46,8 @@ struct Leaf {
     name: &'static str,
     labels: Vec<String>,
     by: Vec<Node>,
+    /// For each of these, whether spans have a set of values for it, and so stand in several series.
+    by_element: Vec<bool>,
     weighing: Weighing,
 }
 
@@ -175,6 +177,7 @@ impl Leaf {
             name: query.function.name(),
             labels,
             by,
+            by_element: query.by.iter().map(FieldExpr::is_set).collect(),
             weighing: Weighing::of(hints),
         })
     }

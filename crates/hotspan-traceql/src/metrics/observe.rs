@@ -112,9 +112,10 @@ impl Leaf {
         };
         let (of, precise) = match &self.function {
             Function::Rate | Function::Count | Function::Compare { .. } => {
-                let at = self.series_of(table, view, span, grid, limits)?;
-                table.series[at].cells.add(interval, 1.0, false, weight);
-                return keep_exemplar(table, view, span, at, f64::NAN);
+                return self.for_each_series(table, view, span, grid, limits, |table, at| {
+                    table.series[at].cells.add(interval, 1.0, false, weight);
+                    keep_exemplar(table, view, span, at, f64::NAN)
+                });
             }
             Function::Min(of) | Function::Max(of) | Function::Sum(of) | Function::Mean(of) => (of, false),
             Function::Histogram(of) => (of, false),
@@ -124,12 +125,12 @@ impl Leaf {
         let mut outcome = Ok(());
         of.for_each_number(view, span, |value| {
             if outcome.is_ok() {
-                outcome = self.series_of(table, view, span, grid, limits).and_then(|at| {
-                    let (number, is_duration) = match value {
-                        FieldValue::Duration(nanos) => (nanos as f64, true),
-                        other => (other.as_number().unwrap_or(f64::NAN), false),
-                    };
-                    let seconds = if is_duration { number / 1e9 } else { number };
+                let (number, is_duration) = match value {
+                    FieldValue::Duration(nanos) => (nanos as f64, true),
+                    other => (other.as_number().unwrap_or(f64::NAN), false),
+                };
+                let seconds = if is_duration { number / 1e9 } else { number };
+                outcome = self.for_each_series(table, view, span, grid, limits, |table, at| {
                     let series = &mut table.series[at];
                     series.in_seconds |= is_duration;
                     // Buckets are powers of two of nanoseconds, as in Tempo; only their names are in seconds.
@@ -139,6 +140,41 @@ impl Leaf {
             }
         });
         outcome
+    }
+
+    /// Shows every series a span belongs to: one, but for labels that spans have a set of values for.
+    #[inline]
+    fn for_each_series<S: SpanSource>(
+        &self,
+        table: &mut SeriesTable,
+        view: &TraceView<'_, S>,
+        span: usize,
+        grid: &TimeGrid,
+        limits: &MetricsLimits,
+        mut visit: impl FnMut(&mut SeriesTable, usize) -> Result<(), MetricsError>,
+    ) -> Result<(), MetricsError> {
+        if !self.by_element.contains(&true) {
+            let at = self.series_of(table, view, span, grid, limits)?;
+            return visit(table, at);
+        }
+        // One value of each label, in every combination.
+        let values_of = |(node, by_element): (&Node, &bool)| match by_element {
+            true => node.distinct_values(view, span),
+            false => vec![node.owned_value(view, span)],
+        };
+        let values: Vec<Vec<Value>> = self.by.iter().zip(&self.by_element).map(values_of).collect();
+        let intervals = grid.intervals();
+        let mut chosen = vec![0; values.len()];
+        loop {
+            let key: Vec<Value> = values.iter().zip(&chosen).map(|(values, at)| values[*at].clone()).collect();
+            let at = table.find_or_insert(key, limits, intervals, || self.new_cells(intervals))?;
+            visit(table, at)?;
+            let Some(next) = (0..chosen.len()).rev().find(|label| chosen[*label] + 1 < values[*label].len()) else {
+                return Ok(());
+            };
+            chosen[next] += 1;
+            chosen[next + 1..].fill(0);
+        }
     }
 
     /// The series a span belongs to.

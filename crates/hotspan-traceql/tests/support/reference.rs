@@ -1,6 +1,8 @@
 //! A slow, obvious evaluator, written from the rules of the language and not from the real one: it walks the syntax
 //! tree for every span, follows parent pointers one by one and compares every span with every other.
 
+use std::collections::BTreeSet;
+
 use hotspan_traceql::ast::*;
 use hotspan_traceql::memory::{MemorySpan, MemoryTrace};
 use hotspan_traceql::{Spanset, Value};
@@ -36,9 +38,17 @@ fn run(trace: &MemoryTrace, stages: &[Stage], mut sets: Vec<Spanset>) -> Vec<Spa
                     let mut groups: Vec<(Value, Vec<u32>)> = Vec::new();
                     for span in &set.spans {
                         let found = value(trace, expr, *span as usize);
-                        match groups.iter_mut().find(|(known, _)| *known == found) {
-                            Some((_, members)) => members.push(*span),
-                            None => groups.push((found, vec![*span])),
+                        // Functions and files are sets: a span is in the group of each.
+                        let is_set = ["profile.function", "profile.file"].contains(&expr.to_string().as_str());
+                        let all = match found {
+                            Value::Array(elements) if is_set => BTreeSet::from_iter(elements),
+                            single => BTreeSet::from([single]),
+                        };
+                        for found in all {
+                            match groups.iter_mut().find(|(known, _)| *known == found) {
+                                Some((_, members)) => members.push(*span),
+                                None => groups.push((found, vec![*span])),
+                            }
                         }
                     }
                     for (found, spans) in groups {
