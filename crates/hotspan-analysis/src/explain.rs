@@ -264,8 +264,10 @@ fn coverage(
         })
         .collect();
     services.sort_by(|a, b| b.ms.total_cmp(&a.ms).then_with(|| a.service.cmp(&b.service)));
+    let durations: f64 = ledger.sides.iter().flatten().map(|vector| vector.duration).sum();
     let share = |time: f64| if evidence.seen > 0.0 { (time / evidence.seen).min(1.0) } else { 0.0 };
     Coverage {
+        sampled: if durations > 0.0 { (evidence.seen / durations).clamp(0.0, 1.0) } else { 0.0 },
         explained: if duration > 0.0 { (1.0 - rest / duration).clamp(0.0, 1.0) } else { 0.0 },
         exact_samples: evidence.links[0],
         inherited_samples: evidence.links[1],

@@ -215,6 +215,8 @@ pub struct PathStep {
 pub struct Coverage {
     /// Share of the time of requests in question that is explained.
     pub explained: f64,
+    /// Share of the time of all requests that is in samples: what `exactness.coverage` is in every answer.
+    pub sampled: f64,
     /// Samples that name their span.
     pub exact_samples: u64,
     /// Samples that name the local root and were given to a child by thread and time.

@@ -151,7 +151,17 @@ fn cohorts_lead_to_their_code() {
     let exactness = &span["exactness"];
     assert_eq!((&exactness["spans"], &exactness["spans_with_samples"]), (&json!(12), &json!(12)));
     assert_eq!((&exactness["samples"], &exactness["linked_samples"]), (&json!(24), &json!(24)));
-    assert!(exactness["coverage"].as_f64().unwrap() > 0.0, "{exactness}");
+    // Spans below the selected ones are counted as what they are: there are more of them than were selected.
+    let beyond = &subtree["exactness"];
+    assert_eq!((&beyond["spans"], &beyond["scope_spans_with_samples"]), (&json!(12), &json!(24)));
+    assert_eq!(beyond["spans_with_samples"], Value::Null, "{beyond}");
+    // Coverage is the same in every answer: time in samples as a share of the spans' duration.
+    let coverage = |path: &str| {
+        let answer = ask_json(&server, path, &json!({ "query": "{ name = \"calculate\" && duration > 500ms }" }));
+        answer["exactness"]["coverage"].as_f64().unwrap()
+    };
+    let (of_flame, of_ledger) = (coverage("/api/v1/cohort/flame"), coverage("/api/v1/cohort/ledger"));
+    assert!(of_flame > 0.0 && (of_flame - of_ledger).abs() < 1e-6, "{of_flame} and {of_ledger}");
 
     // Every way to select: filters, structure, aggregates.
     let selected = |query: &str| total(&ask_json(&server, "/api/v1/cohort/flame", &json!({ "query": query })));
@@ -460,6 +470,26 @@ fn profile_facts_are_fields_of_spans() {
         (tax - expected as f64 / 1000.0).abs() < 1e-6 || (tax - (expected * MS as i64) as f64).abs() < 1.0,
         "{sums:?}"
     );
+
+    // A span stands in the group of each of its functions, as it is found by any of them.
+    let grouped = found("{ name = \"calculate\" && duration > 500ms } | by(profile.function)");
+    let sets = grouped[0]["spanSets"].as_array().unwrap();
+    let mut groups: Vec<&str> =
+        sets.iter().map(|set| set["attributes"][0]["value"]["stringValue"].as_str().unwrap()).collect();
+    groups.sort_unstable();
+    assert!(groups.len() > 1 && groups.contains(&"json.Unmarshal"), "{groups:?}");
+    let query = encode("{ name = \"calculate\" } | count_over_time() by(profile.function)");
+    let answer = server.get_json(&format!("/api/metrics/query?q={query}&start=now-1h&end=now"));
+    let mut counted: Vec<(&str, f64)> = answer["series"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|series| {
+            (series["labels"][0]["value"]["stringValue"].as_str().unwrap(), series["value"].as_f64().unwrap())
+        })
+        .collect();
+    counted.sort_unstable_by_key(|(function, _)| *function);
+    assert_eq!(counted, groups.iter().map(|function| (*function, f64::from(TRACES))).collect::<Vec<_>>());
 
     let body = json!({ "query": "{ profile.cpu > 200ms }" });
     assert_eq!(total(&ask_json(&server, "/api/v1/cohort/flame", &body)), 4 * 400 * MS as i64);

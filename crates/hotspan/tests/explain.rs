@@ -133,6 +133,9 @@ fn an_incident_leads_from_the_alert_to_the_line() {
         assert!((parts - answer["ledger"]["duration_ms"].as_f64().unwrap()).abs() < 1e-3);
         assert!(!answer["critical_path"].as_array().unwrap().is_empty());
         assert!(answer["coverage"]["explained"].as_f64().unwrap() > 0.5);
+        let shares = ["coverage", "explained"].map(|share| answer["exactness"][share].as_f64().unwrap());
+        assert_eq!(json!(shares), json!([answer["coverage"]["sampled"], answer["coverage"]["explained"]]));
+        assert!((0.0..=1.0).contains(&shares[0]) && shares[0] > 0.0, "{shares:?}");
         assert_eq!(answer, server.post_json("/api/v1/explain", &body), "the same question gets the same answer");
     }
     let answer = server.post_json("/api/v1/explain", &cohort);

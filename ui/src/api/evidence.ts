@@ -6,7 +6,10 @@ export interface Exactness {
   /** Spans that the question found, where more than could be looked at. */
   selected_spans?: number;
   is_cut?: boolean;
+  /** Of the selected spans, those that have samples. */
   spans_with_samples?: number;
+  /** All spans with samples, where those below or beside the selected ones count too. */
+  scope_spans_with_samples?: number;
   /** Share of samples that name their span themselves, 0..1. */
   exact_share?: number;
   /** Samples that name a span, where the server gives the count and not the share. */

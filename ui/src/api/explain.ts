@@ -120,10 +120,7 @@ export interface ExplainQuestion {
   change?: { before: string; after: string };
 }
 
-export async function explain({ target, baseline, range, type, change }: ExplainQuestion, signal: AbortSignal): Promise<Explanation> {
+export function explain({ target, baseline, range, type, change }: ExplainQuestion, signal: AbortSignal): Promise<Explanation> {
   const times = change ?? { from: Math.floor(range.fromMs), to: Math.ceil(range.toMs), ...(baseline ? { baseline } : {}) };
-  const answer = await postJson<Explanation>(address('/api/v1/explain'), { target, ...times, ...(type ? { type } : {}) }, signal);
-  // Samples of all types together: what they cover is what is explained.
-  const { coverage: explained, ...exactness } = answer.exactness;
-  return { ...answer, exactness: { ...exactness, explained } };
+  return postJson<Explanation>(address('/api/v1/explain'), { target, ...times, ...(type ? { type } : {}) }, signal);
 }

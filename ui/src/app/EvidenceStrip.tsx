@@ -16,7 +16,8 @@ function evidenceFacts(evidence: Exactness): Fact[] {
   const { samples, spans, exact_share, inherited, inferred, pruned_nodes, dropped, coverage, explained } = evidence;
   if (spans) facts.push({ id: 'spans', text: formatCount(spans), label: spans === 1 ? 'span' : 'spans', origin: 'Spans that the question selected and whose samples were looked up.' });
   if (evidence.is_cut && evidence.selected_spans) facts.push({ id: 'cut', text: formatCount(evidence.selected_spans - (spans ?? 0)), label: 'more spans left out', origin: 'The question found more spans than one answer looks at. Narrow it down by time or by attributes for exact numbers.', warned: true });
-  if (evidence.spans_with_samples !== undefined && spans) facts.push({ id: 'profiled', text: formatCount(evidence.spans_with_samples), label: 'with samples', origin: 'Spans that have at least one sample of this type; those below the selected ones count too where they were asked for. Spans shorter than the sampling interval often have none.' });
+  if (evidence.spans_with_samples !== undefined && spans) facts.push({ id: 'profiled', text: formatCount(evidence.spans_with_samples), label: 'with samples', origin: 'Spans that have at least one sample of this type. Spans shorter than the sampling interval often have none.' });
+  if (evidence.scope_spans_with_samples !== undefined && spans) facts.push({ id: 'profiled', text: formatCount(evidence.scope_spans_with_samples), label: 'with samples in their scope', origin: 'Spans with at least one sample of this type, the selected ones and those below or beside them that were asked for.' });
   if (samples !== undefined) facts.push({ id: 'samples', text: formatCount(samples), label: 'samples', origin: 'Stack samples that were added up for this answer.', warned: samples < 8 });
   if (exact_share === undefined && evidence.linked_samples && samples) {
     // Sums over time do not remember spans: their zero means "not known".

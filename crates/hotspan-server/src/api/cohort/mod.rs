@@ -11,7 +11,6 @@ mod traces;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::State;
 use axum::extract::rejection::JsonRejection;
 use axum::response::Response;
 use axum::routing::post;
@@ -21,8 +20,8 @@ use http::HeaderMap;
 
 use self::request::{CohortBody, CohortQuestion, Wanted};
 use super::QuestionError;
+use super::asker::Asker;
 use crate::app::App;
-use crate::receive::tenant_of;
 
 /// The routes of cohorts.
 pub(crate) fn routes() -> Router<Arc<App>> {
@@ -38,51 +37,45 @@ pub(crate) fn routes() -> Router<Arc<App>> {
 type Asked = Result<Json<CohortBody>, JsonRejection>;
 
 /// Answers whatever the query ends in.
-async fn by_sink(
-    State(app): State<Arc<App>>,
-    headers: HeaderMap,
-    body: Asked,
-) -> Result<Response<Body>, QuestionError> {
-    answer(&app, &headers, body, None).await
+async fn by_sink(asker: Asker, headers: HeaderMap, body: Asked) -> Result<Response<Body>, QuestionError> {
+    answer(&asker, &headers, body, None).await
 }
 
-async fn flame(State(app): State<Arc<App>>, headers: HeaderMap, body: Asked) -> Result<Response<Body>, QuestionError> {
-    answer(&app, &headers, body, Some(Wanted::Flame)).await
+async fn flame(asker: Asker, headers: HeaderMap, body: Asked) -> Result<Response<Body>, QuestionError> {
+    answer(&asker, &headers, body, Some(Wanted::Flame)).await
 }
 
-async fn top(State(app): State<Arc<App>>, headers: HeaderMap, body: Asked) -> Result<Response<Body>, QuestionError> {
-    answer(&app, &headers, body, Some(Wanted::Top)).await
+async fn top(asker: Asker, headers: HeaderMap, body: Asked) -> Result<Response<Body>, QuestionError> {
+    answer(&asker, &headers, body, Some(Wanted::Top)).await
 }
 
-async fn diff(State(app): State<Arc<App>>, headers: HeaderMap, body: Asked) -> Result<Response<Body>, QuestionError> {
-    answer(&app, &headers, body, Some(Wanted::Diff)).await
+async fn diff(asker: Asker, headers: HeaderMap, body: Asked) -> Result<Response<Body>, QuestionError> {
+    answer(&asker, &headers, body, Some(Wanted::Diff)).await
 }
 
-async fn ledger(State(app): State<Arc<App>>, headers: HeaderMap, body: Asked) -> Result<Response<Body>, QuestionError> {
-    answer(&app, &headers, body, Some(Wanted::Ledger)).await
+async fn ledger(asker: Asker, headers: HeaderMap, body: Asked) -> Result<Response<Body>, QuestionError> {
+    answer(&asker, &headers, body, Some(Wanted::Ledger)).await
 }
 
-async fn traces(State(app): State<Arc<App>>, headers: HeaderMap, body: Asked) -> Result<Response<Body>, QuestionError> {
-    answer(&app, &headers, body, Some(Wanted::Traces)).await
+async fn traces(asker: Asker, headers: HeaderMap, body: Asked) -> Result<Response<Body>, QuestionError> {
+    answer(&asker, &headers, body, Some(Wanted::Traces)).await
 }
 
 async fn answer(
-    app: &App,
+    Asker { core, tenant }: &Asker,
     headers: &HeaderMap,
     body: Asked,
     wanted: Option<Wanted>,
 ) -> Result<Response<Body>, QuestionError> {
-    let core = app.core()?;
-    let tenant = tenant_of(app, headers)?;
     let Json(body) = body.map_err(|error| QuestionError::invalid(error.body_text()))?;
     let question = CohortQuestion::read(body, wanted)?;
     match question.wanted {
-        Wanted::Flame if question.is_merged() => ledger::merged(core, &tenant, &question).await,
-        Wanted::Flame => flame::flame(core, &tenant, &question, headers).await,
-        Wanted::Top => top::top(core, &tenant, &question).await,
-        Wanted::Diff => diff::diff(core, &tenant, &question).await,
-        Wanted::Ledger => ledger::ledger(core, &tenant, &question).await,
-        Wanted::Traces => traces::traces(core, &tenant, &question).await,
+        Wanted::Flame if question.is_merged() => ledger::merged(core, tenant, &question).await,
+        Wanted::Flame => flame::flame(core, tenant, &question, headers).await,
+        Wanted::Top => top::top(core, tenant, &question).await,
+        Wanted::Diff => diff::diff(core, tenant, &question).await,
+        Wanted::Ledger => ledger::ledger(core, tenant, &question).await,
+        Wanted::Traces => traces::traces(core, tenant, &question).await,
     }
 }
 

@@ -29,6 +29,7 @@ pub(super) enum Side {
 pub(super) struct Selected {
     pub(super) cohort: Cohort,
     pub(super) query: FlameQuery,
+    scope: CohortScope,
 }
 
 impl Selected {
@@ -56,7 +57,7 @@ impl Selected {
             max_nodes: question.max_nodes,
             ..FlameQuery::default()
         };
-        Ok(Self { cohort, query })
+        Ok(Self { cohort, query, scope })
     }
 
     /// How many requests the values are of.
@@ -82,7 +83,10 @@ impl Selected {
         let mut json = exactness_json(exactness);
         json["selected_spans"] = json!(self.cohort.matched);
         json["spans"] = json!(self.cohort.spans.len());
-        json["spans_with_samples"] = json!(exactness.spans);
+        // Beyond the spans themselves, those below and beside them have samples, too.
+        let with_samples =
+            if self.scope == CohortScope::Span { "spans_with_samples" } else { "scope_spans_with_samples" };
+        json[with_samples] = json!(exactness.spans);
         if exactness.samples > 0 {
             json["exact_share"] = json!(exactness.linked_samples as f64 / exactness.samples as f64);
         }

@@ -5,7 +5,6 @@ mod request;
 
 use std::sync::Arc;
 
-use axum::extract::State;
 use axum::extract::rejection::JsonRejection;
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
@@ -19,8 +18,8 @@ use serde_json::{Value, json};
 use self::link::Links;
 use self::request::{ExplainBody, ExplainQuestion, Format};
 use super::QuestionError;
+use super::asker::Asker;
 use crate::app::App;
-use crate::receive::tenant_of;
 
 /// The routes of explanations.
 pub(crate) fn routes() -> Router<Arc<App>> {
@@ -33,12 +32,10 @@ const FLAME_LINES: usize = 24;
 const FLAME_PERCENT: f64 = 3.0;
 
 async fn explain(
-    State(app): State<Arc<App>>,
+    Asker { core, tenant }: Asker,
     headers: HeaderMap,
     body: Result<Json<ExplainBody>, JsonRejection>,
 ) -> Result<Response, QuestionError> {
-    let core = app.core()?;
-    let tenant = tenant_of(&app, &headers)?;
     let Json(body) = body.map_err(|error| QuestionError::invalid(error.body_text()))?;
     let question = ExplainQuestion::read(body)?;
     let mut analysis = match question.times {
@@ -93,7 +90,8 @@ pub(super) fn exactness(analysis: &Analysis) -> Value {
         "inherited": coverage.inherited_samples,
         "inferred": coverage.inferred_samples,
         "dropped": coverage.dropped,
-        "coverage": coverage.explained,
+        "coverage": coverage.sampled,
+        "explained": coverage.explained,
     })
 }
 
