@@ -21,8 +21,10 @@ pub struct CompactionOptions {
     pub second_level_files: usize,
     /// A file of level 1 goes up when it is this old, even if there are fewer.
     pub second_level_age: Duration,
-    /// A partition is merged for good this long after its end.
+    /// A partition is merged for good this long after its end …
     pub partition_grace: Duration,
+    /// … as soon as nothing came for it for this long. What is imported after the fact is in order at once.
+    pub partition_quiet: Duration,
     /// How many bytes one job reads at most.
     pub job_bytes: u64,
 }
@@ -35,6 +37,7 @@ impl Default for CompactionOptions {
             second_level_files: 10,
             second_level_age: Duration::from_secs(10 * 60),
             partition_grace: Duration::from_secs(10 * 60),
+            partition_quiet: Duration::from_secs(15),
             job_bytes: 2 << 30,
         }
     }
@@ -111,18 +114,24 @@ fn choose_inputs(
 ) -> Option<(u8, Vec<Arc<Segment>>)> {
     let of_level = |level: u8| segments.iter().filter(|segment| segment.level == level).cloned().collect::<Vec<_>>();
     let first = of_level(1);
-    let oldest = first.iter().map(|segment| segment.created_at).min().unwrap_or(now);
+    let quiet = closed && newest_age(&first, now) >= nanos(options.partition_quiet);
     let due = first.len() >= options.second_level_files
-        || (!first.is_empty() && age(now, oldest) >= nanos(options.second_level_age));
-    if due {
+        || oldest_age(&first, now) >= nanos(options.second_level_age)
+        || quiet;
+    if !first.is_empty() && due {
         return Some((2, bounded(first, options.job_bytes)));
     }
     let second = of_level(2);
     if closed && first.is_empty() && !second.is_empty() {
-        // A partition that got late data is merged again with what it has, unless that is large already.
-        let mut inputs = second;
-        inputs.extend(of_level(3).into_iter().filter(|segment| segment.bytes() < options.job_bytes / 8));
-        return Some((3, bounded(inputs, options.job_bytes)));
+        // A partition that got late data is merged again with what it has, unless that is large already; a little of it
+        // waits for more.
+        let merged = of_level(3).into_iter().filter(|segment| segment.bytes() < options.job_bytes / 8);
+        let merged: Vec<Arc<Segment>> = merged.collect();
+        if 4 * bytes_of(&second) >= bytes_of(&merged) || oldest_age(&second, now) >= nanos(options.second_level_age) {
+            let inputs = second.into_iter().chain(merged).collect();
+            return Some((3, bounded(inputs, options.job_bytes)));
+        }
+        return None;
     }
     // Level 2 piles up only if a partition is long, or gets much: then ten become one.
     if second.len() >= options.second_level_files {
@@ -139,6 +148,18 @@ fn bounded(mut segments: Vec<Arc<Segment>>, job_bytes: u64) -> Vec<Arc<Segment>>
         taken <= job_bytes || taken == segment.bytes()
     });
     segments
+}
+
+fn bytes_of(segments: &[Arc<Segment>]) -> u64 {
+    segments.iter().map(|segment| segment.bytes()).sum()
+}
+
+fn oldest_age(segments: &[Arc<Segment>], now: i64) -> i64 {
+    segments.iter().map(|segment| age(now, segment.created_at)).max().unwrap_or(0)
+}
+
+fn newest_age(segments: &[Arc<Segment>], now: i64) -> i64 {
+    segments.iter().map(|segment| age(now, segment.created_at)).min().unwrap_or(0)
 }
 
 fn age(now: i64, created_at: i64) -> i64 {

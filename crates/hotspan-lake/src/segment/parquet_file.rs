@@ -219,6 +219,12 @@ fn writer_properties(plan: &FilePlan<'_>) -> WriterProperties {
         let statistics = if prunable { EnabledStatistics::Page } else { EnabledStatistics::None };
         properties = properties.set_column_statistics_enabled(path, statistics);
     }
+    if table == Table::Spans {
+        let event_time = ColumnPath::new(["events", "list", "item", "time"].map(str::to_owned).to_vec());
+        properties = properties
+            .set_column_dictionary_enabled(event_time.clone(), false)
+            .set_column_encoding(event_time, Encoding::DELTA_BINARY_PACKED);
+    }
     for path in dense.iter() {
         properties = properties.set_column_compression(path.clone(), Compression::UNCOMPRESSED);
     }
