@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { after, before, test } from 'node:test';
-import { addressHas, launch, openPage, origin, press, settle } from './browser.mjs';
+import { addressHas, goTo, launch, openPage, origin, press, settle } from './browser.mjs';
 import { CULPRIT, MINUTES, shop } from './shop.mjs';
 
 let browser;
@@ -232,6 +232,20 @@ test('a link shows the same to everyone, in their own theme', async () => {
   await other.reload();
   await other.waitForFunction(isLight);
   await other.finish();
+  await page.finish();
+});
+
+// Scenario: every view in a window as narrow as half a laptop's screen.
+// Guarantee: the names of the views stand in one line, and nothing has to be scrolled sideways but what is in a pane of its own.
+test('narrow windows keep everything in reach', async () => {
+  const page = await openPage(browser, 'services', { viewport: { width: 700, height: 900 } });
+  for (const view of ['services', 'traces', `trace/${slowTraces[0]}`, 'profiles?service=tax', 'compare?service=tax', `explain?target=${slowTraces[0]}`, 'status']) {
+    await goTo(page, view);
+    assert.ok((await page.getByRole('navigation', { name: 'Views' }).boundingBox()).height < 40, `${view}: names of views wrap`);
+    assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), `${view}: wider than the window`);
+  }
+  await goTo(page, 'services');
+  assert.ok((await page.locator('.services td').first().boundingBox()).width >= 160, 'names of services can be read');
   await page.finish();
 });
 

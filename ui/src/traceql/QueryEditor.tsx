@@ -54,7 +54,7 @@ export function QueryEditor({ value, onRun, range, error }: Props) {
   };
   return (
     <form
-      className="row grow"
+      className="row grow tql-form"
       onSubmit={(event) => {
         event.preventDefault();
         onRun(draft.trim());

@@ -52,7 +52,7 @@ export function CauseCard({ cause, rank, target, isTrace, isChange }: Props) {
         <div className="row muted">
           <span>
             {cause.kind}
-            {cause.pattern && cause.pattern !== cause.kind ? ` · ${cause.pattern}` : ''} · {formatCount(cause.spans)} requests · {formatCount(cause.samples)} samples
+            {cause.pattern && cause.pattern !== cause.kind ? ` · ${cause.pattern}` : ''} · {formatCount(cause.spans)} {cause.spans === 1 ? 'request' : 'requests'} · {formatCount(cause.samples)} samples
           </span>
           <span className="grow" />
           {cause.traces.map((trace) => (

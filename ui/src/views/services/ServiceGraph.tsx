@@ -9,7 +9,7 @@ import { serviceColours } from '../../theme/evenPalette';
 import { useTheme } from '../../theme/theme';
 import { layoutGraph } from './graphLayout';
 
-const BOX = { width: 176, height: 44, gapX: 170, gapY: 26 };
+const BOX = { width: 176, height: 44, gapX: 192, gapY: 26 };
 const LABEL_HEIGHT = 14;
 
 export function ServiceGraph({ range, services }: { range: ResolvedRange; services: readonly string[] }) {
