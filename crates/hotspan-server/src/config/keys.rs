@@ -258,6 +258,12 @@ pub static KEYS: &[Key] = &[
         compaction.partition_grace,
         "How long after its end a partition is merged for good"
     ),
+    key!(
+        "compaction.partition_quiet",
+        Duration,
+        compaction.partition_quiet,
+        "How long nothing must have come for a partition before that"
+    ),
     key!("compaction.job_bytes", Size, compaction.job_bytes, "How much one compaction job reads at most")
         .at_least("1MiB"),
     key!("retention.spans", Duration, retention.spans, "How long spans, and the traces they make up, are kept")
