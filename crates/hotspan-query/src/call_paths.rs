@@ -88,8 +88,7 @@ impl Engine {
         paths: impl IntoIterator<Item = u64>,
     ) -> Result<CallPaths> {
         let symbols = self.symbols(tenant, snapshot, &services_of(series), range).await?;
-        let mut look_up =
-            LookUp { services: symbols.services().map(|known| KnownCalls::of(known)).collect(), ..LookUp::default() };
+        let mut look_up = LookUp { services: symbols.services().map(KnownCalls::of).collect(), ..LookUp::default() };
         for path in paths {
             look_up.add(path);
         }
