@@ -1,13 +1,16 @@
 //! The merged tree: one icicle whose upper part is the spans and whose lower part is their code and waits, so that one
 //! picture sums to the whole duration.
 
+use std::collections::BTreeMap;
+
 use hashbrown::HashMap;
 use hotspan_model::FlameTree;
 
+use crate::folding::FoldedStack;
 use crate::ledger::Ledger;
 use crate::part::Part;
 use crate::tree::{NodeId, NodeKey};
-use crate::vocabulary::Vocabulary;
+use crate::vocabulary::{Frame, OperationId, TextId, Vocabulary};
 
 /// Functions of libraries that a short tree shows below own code.
 const SHOWN_LIBRARY_FRAMES: usize = 2;
@@ -64,9 +67,7 @@ fn merged_tree_without(vocabulary: &Vocabulary, ledger: &Ledger, side: usize, is
             NodeKey::Root | NodeKey::Part(Part::Cpu) => above,
             NodeKey::Function(_) if is_left_out[id] => above,
             NodeKey::Operation(operation) => {
-                let operation = vocabulary.operation_of(operation);
-                let name = format!("{} {}", vocabulary.text_of(operation.service), vocabulary.text_of(operation.name));
-                let name = flame.intern(name.trim());
+                let name = flame.intern(&span_name(vocabulary, operation));
                 flame.child(above, name)
             }
             NodeKey::Function(function) => {
@@ -86,8 +87,44 @@ fn merged_tree_without(vocabulary: &Vocabulary, ledger: &Ledger, side: usize, is
             flame.add_self(places[id], rounded as i64);
         }
     }
+    place_lines(vocabulary, ledger, side, &places, &mut flame);
     flame.sum_totals();
     flame
+}
+
+/// How spans of an operation are called in the tree.
+fn span_name(vocabulary: &Vocabulary, operation: OperationId) -> String {
+    let operation = vocabulary.operation_of(operation);
+    let name = format!("{} {}", vocabulary.text_of(operation.service), vocabulary.text_of(operation.name));
+    name.trim().to_owned()
+}
+
+/// What a name of the tree stands for where it is no function: `span`, or `wait` for what is off the CPU.
+pub fn kinds_of_names(vocabulary: &Vocabulary) -> HashMap<String, &'static str> {
+    let spans = (0..vocabulary.operation_count()).map(|id| (span_name(vocabulary, id as OperationId), "span"));
+    let waits = Part::ALL.into_iter().filter(|part| part.is_waiting());
+    spans.chain(waits.map(|part| (part.label().to_owned(), "wait"))).collect()
+}
+
+/// Tells where functions stand: at the line that most of their time was seen in.
+fn place_lines(vocabulary: &Vocabulary, ledger: &Ledger, side: usize, places: &[usize], flame: &mut FlameTree) {
+    let mut time_of: BTreeMap<(NodeId, TextId, u32), f64> = BTreeMap::new();
+    for placement in ledger.tree.placements() {
+        let frames = FoldedStack::of(vocabulary, placement.stack).frames;
+        for (node, frame) in ledger.tree.upward(placement.leaf).zip(frames.into_iter().rev()) {
+            let Frame { file, line, .. } = vocabulary.frame_of(frame);
+            *time_of.entry((node, file, line)).or_default() += placement.time[side];
+        }
+    }
+    for ((node, file, line), time) in time_of {
+        let is_function = matches!(ledger.tree.node(node).key, NodeKey::Function(_));
+        // A function that is left out stands where its caller does, whose lines are others.
+        let is_shown = places[node as usize] != places[ledger.tree.node(node).parent as usize];
+        if is_function && is_shown && places[node as usize] != FlameTree::ROOT {
+            let file = flame.intern(vocabulary.text_of(file));
+            flame.place(places[node as usize], file, line, time.round() as i64);
+        }
+    }
 }
 
 /// Scales what is seen of an operation where it is more than the operation's time.

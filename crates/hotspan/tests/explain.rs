@@ -196,6 +196,10 @@ fn ledger_and_merged_tree(server: &Server, slow: &Request) {
     {
         assert!(names.contains(&name), "{name} is missing: {names:?}");
     }
+    // Code has its place here as well; spans are told from it.
+    let frame = |name| &merged["flamebearer"]["frames"][names.iter().position(|known| *known == name).unwrap()];
+    assert_eq!(frame("main.lookupTaxRate"), &json!({ "file": "tax.go", "line": 112 }));
+    assert_eq!(frame("order-service calculateTax"), &json!({ "kind": "span" }));
 }
 
 fn mistakes_are_named(server: &Server) {
