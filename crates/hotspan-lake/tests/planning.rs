@@ -40,7 +40,7 @@ async fn levels_at(lake: &Lake, compactor: &Compactor, time: i64) -> Vec<u8> {
 
 /// Scenario: spans of five hours ago and of now come together; later, one more of five hours ago.
 /// Guarantee: what is over is one file within a minute of its coming, what still grows waits for more; and a late span does
-/// not have its whole hour written again before more has come, or ten minutes have gone by.
+/// not have its whole hour written again before more has come, or ten minutes have gone by. While anything comes, all wait.
 #[tokio::test]
 async fn hours_that_are_over_are_merged_when_nothing_comes_for_them() {
     let folder = tempfile::tempdir().unwrap();
@@ -60,6 +60,11 @@ async fn hours_that_are_over_are_merged_when_nothing_comes_for_them() {
 
     store(&ingest, 20_000..20_001, start - 5 * HOUR).await;
     assert_eq!(levels_at(&lake, &compactor, now_nanos()).await, [1, 1, 3]);
-    assert_eq!(levels_at(&lake, &compactor, now_nanos() + 16 * SECOND).await, [1, 2, 3]);
+    let patient = Compactor::new(Arc::clone(&lake), CompactionOptions::default());
+    store(&ingest, 30_000..30_001, start).await;
+    let levels = levels_at(&lake, &patient, now_nanos() + 16 * SECOND).await;
+    assert_eq!(levels, [0, 1, 1, 3], "something comes still, so nothing is quiet");
+    assert_eq!(levels_at(&lake, &compactor, now_nanos()).await, [1, 1, 1, 3]);
+    assert_eq!(levels_at(&lake, &compactor, now_nanos() + 16 * SECOND).await, [1, 1, 2, 3]);
     assert_eq!(levels_at(&lake, &compactor, now_nanos() + 11 * 60 * SECOND).await, [2, 3]);
 }

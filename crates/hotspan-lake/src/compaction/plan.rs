@@ -90,6 +90,9 @@ fn first_level_job(snapshot: &Snapshot, tenant: &TenantId, options: &CompactionO
 }
 
 fn merge_job(snapshot: &Snapshot, tenant: &TenantId, options: &CompactionOptions, now: i64) -> Option<Job> {
+    // What is young may belong anywhere: while there is some, no partition is quiet.
+    let has_young =
+        Table::RECEIVED.iter().any(|table| snapshot.segments(tenant, *table).iter().any(|segment| segment.level == 0));
     for table in Table::ALL {
         let mut partitions: BTreeMap<i64, Vec<Arc<Segment>>> = BTreeMap::new();
         for segment in snapshot.segments(tenant, table).iter().filter(|segment| segment.level > 0) {
@@ -98,7 +101,8 @@ fn merge_job(snapshot: &Snapshot, tenant: &TenantId, options: &CompactionOptions
         for (partition, segments) in partitions {
             let closed =
                 now > partition.saturating_add(table.partition_length()).saturating_add(nanos(options.partition_grace));
-            if let Some((level, inputs)) = choose_inputs(&segments, closed, options, now) {
+            let quiet = closed && !has_young;
+            if let Some((level, inputs)) = choose_inputs(&segments, closed, quiet, options, now) {
                 return Some(Job { tenant: tenant.clone(), level, inputs });
             }
         }
@@ -109,12 +113,13 @@ fn merge_job(snapshot: &Snapshot, tenant: &TenantId, options: &CompactionOptions
 fn choose_inputs(
     segments: &[Arc<Segment>],
     closed: bool,
+    quiet: bool,
     options: &CompactionOptions,
     now: i64,
 ) -> Option<(u8, Vec<Arc<Segment>>)> {
     let of_level = |level: u8| segments.iter().filter(|segment| segment.level == level).cloned().collect::<Vec<_>>();
     let first = of_level(1);
-    let quiet = closed && newest_age(&first, now) >= nanos(options.partition_quiet);
+    let quiet = quiet && newest_age(&first, now) >= nanos(options.partition_quiet);
     let due = first.len() >= options.second_level_files
         || oldest_age(&first, now) >= nanos(options.second_level_age)
         || quiet;
