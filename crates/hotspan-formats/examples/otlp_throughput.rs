@@ -63,12 +63,12 @@ fn main() {
     report("span", ours, prost, SPANS);
 
     for (profiles, sharing) in [(profiles, "every stack used once"), (shared, "every stack used five times")] {
-        let (nodes, frames) = match decode_profiles(&profiles, &limits, 0) {
+        let (paths, frames) = match decode_profiles(&profiles, &limits, 0) {
             Ok((set, ..)) => (set.paths.path_count(), set.paths.frames().len()),
             Err(_) => (0, 0),
         };
         println!("samples, {sharing}: {} bytes each", profiles.len() / SAMPLES);
-        println!("  for {SAMPLES} samples: {nodes} distinct nodes, {frames} distinct frames");
+        println!("  for {SAMPLES} samples: {paths} distinct paths, {frames} distinct frames");
         let ours = best(|| {
             let set = decode_profiles(&profiles, &limits, 0).map(|(set, ..)| set.sample_count());
             assert_eq!(set, Ok(SAMPLES));

@@ -69,12 +69,8 @@ pub fn encode(tree: &FlameTree, mut told: Value) -> Vec<u8> {
 /// The fewest bytes that hold every number of a column.
 fn width(column: &[i64]) -> usize {
     let all = |most: i64| column.iter().all(|value| (0..=most).contains(value));
-    match () {
-        () if all(i64::from(u8::MAX)) => 1,
-        () if all(i64::from(u16::MAX)) => 2,
-        () if all(i64::from(u32::MAX)) => 4,
-        () => 8,
-    }
+    let widths = [(1, i64::from(u8::MAX)), (2, i64::from(u16::MAX)), (4, i64::from(u32::MAX))];
+    widths.into_iter().find(|(_, most)| all(*most)).map_or(8, |(width, _)| width)
 }
 
 fn write_column(bytes: &mut Vec<u8>, column: &[i64], width: usize) {

@@ -21,9 +21,9 @@ pub struct CompactionOptions {
     pub second_level_files: usize,
     /// A file of level 1 goes up when it is this old, even if there are fewer.
     pub second_level_age: Duration,
-    /// A partition is merged for good this long after its end …
+    /// A partition may be merged for good this long after its end: when its files are old enough …
     pub partition_grace: Duration,
-    /// … as soon as nothing came for it for this long. What is imported after the fact is in order at once.
+    /// … or, where that is over, as soon as nothing at all came for this long: imports are in order at once.
     pub partition_quiet: Duration,
     /// How many bytes one job reads at most.
     pub job_bytes: u64,

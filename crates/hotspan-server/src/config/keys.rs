@@ -262,7 +262,7 @@ pub static KEYS: &[Key] = &[
         "compaction.partition_quiet",
         Duration,
         compaction.partition_quiet,
-        "How long nothing must have come for a partition before that"
+        "How long nothing must have come for that to be done at once, not when its files are old enough"
     ),
     key!("compaction.job_bytes", Size, compaction.job_bytes, "How much one compaction job reads at most")
         .at_least("1MiB"),

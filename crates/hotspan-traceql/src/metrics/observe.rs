@@ -35,7 +35,7 @@ impl Metrics {
                         continue;
                     }
                     if let Some(interval) = grid.interval_of(view.source.start_nanos(span)) {
-                        leaf.observe_span(leaf_state, view, span, interval, &grid, &limits)?;
+                        leaf.observe_span(leaf_state, Observed { view, span, interval, grid: &grid, limits: &limits })?;
                     }
                 }
             }
@@ -59,6 +59,24 @@ impl Metrics {
             }
         }
         Ok(())
+    }
+}
+
+/// A span that is counted, and what it is counted into.
+struct Observed<'o, 'v, S> {
+    view: &'o TraceView<'v, S>,
+    span: usize,
+    interval: usize,
+    grid: &'o TimeGrid,
+    limits: &'o MetricsLimits,
+}
+
+// Not derived: that would ask the same of `S`.
+impl<S> Copy for Observed<'_, '_, S> {}
+
+impl<S> Clone for Observed<'_, '_, S> {
+    fn clone(&self) -> Self {
+        *self
     }
 }
 
@@ -86,7 +104,7 @@ impl Leaf {
                 && self.weighing.keeps(view.source, span)
                 && condition.holds(view, span)
             {
-                self.observe_span(state, view, span, interval, grid, limits)?;
+                self.observe_span(state, Observed { view, span, interval, grid, limits })?;
             }
         }
         Ok(())
@@ -96,12 +114,9 @@ impl Leaf {
     fn observe_span<S: SpanSource>(
         &self,
         state: &mut LeafState,
-        view: &TraceView<'_, S>,
-        span: usize,
-        interval: usize,
-        grid: &TimeGrid,
-        limits: &MetricsLimits,
+        observed: Observed<'_, '_, S>,
     ) -> Result<(), MetricsError> {
+        let Observed { view, span, interval, .. } = observed;
         let weight = self.weighing.weight(view.source, span);
         let table = match state {
             LeafState::Series(table) => table,
@@ -112,9 +127,9 @@ impl Leaf {
         };
         let (of, precise) = match &self.function {
             Function::Rate | Function::Count | Function::Compare { .. } => {
-                return self.for_each_series(table, view, span, grid, limits, |table, at| {
+                return self.for_each_series(table, observed, |table, at| {
                     table.series[at].cells.add(interval, 1.0, false, weight);
-                    keep_exemplar(table, view, span, at, f64::NAN)
+                    keep_exemplar(table, observed, at, f64::NAN)
                 });
             }
             Function::Min(of) | Function::Max(of) | Function::Sum(of) | Function::Mean(of) => (of, false),
@@ -130,12 +145,12 @@ impl Leaf {
                     other => (other.as_number().unwrap_or(f64::NAN), false),
                 };
                 let seconds = if is_duration { number / 1e9 } else { number };
-                outcome = self.for_each_series(table, view, span, grid, limits, |table, at| {
+                outcome = self.for_each_series(table, observed, |table, at| {
                     let series = &mut table.series[at];
                     series.in_seconds |= is_duration;
                     // Buckets are powers of two of nanoseconds, as in Tempo; only their names are in seconds.
                     series.cells.add(interval, if is_bucketed { number } else { seconds }, precise, weight);
-                    keep_exemplar(table, view, span, at, seconds)
+                    keep_exemplar(table, observed, at, seconds)
                 });
             }
         });
@@ -147,16 +162,14 @@ impl Leaf {
     fn for_each_series<S: SpanSource>(
         &self,
         table: &mut SeriesTable,
-        view: &TraceView<'_, S>,
-        span: usize,
-        grid: &TimeGrid,
-        limits: &MetricsLimits,
+        observed: Observed<'_, '_, S>,
         mut visit: impl FnMut(&mut SeriesTable, usize) -> Result<(), MetricsError>,
     ) -> Result<(), MetricsError> {
         if !self.by_element.contains(&true) {
-            let at = self.series_of(table, view, span, grid, limits)?;
+            let at = self.series_of(table, observed)?;
             return visit(table, at);
         }
+        let Observed { view, span, grid, limits, .. } = observed;
         // One value of each label, in every combination.
         let values_of = |(node, by_element): (&Node, &bool)| match by_element {
             true => node.distinct_values(view, span),
@@ -182,11 +195,9 @@ impl Leaf {
     fn series_of<S: SpanSource>(
         &self,
         table: &mut SeriesTable,
-        view: &TraceView<'_, S>,
-        span: usize,
-        grid: &TimeGrid,
-        limits: &MetricsLimits,
+        observed: Observed<'_, '_, S>,
     ) -> Result<usize, MetricsError> {
+        let Observed { view, span, .. } = observed;
         match self.by.as_slice() {
             [] if !table.series.is_empty() => return Ok(0),
             [only] => {
@@ -194,7 +205,7 @@ impl Leaf {
                     let at = match table.find_code(code) {
                         Some(at) => at,
                         None => {
-                            let at = self.series_by_value(table, view, span, grid, limits)?;
+                            let at = self.series_by_value(table, observed)?;
                             table.know_code(code, at);
                             at
                         }
@@ -209,17 +220,14 @@ impl Leaf {
             }
             _ => {}
         }
-        self.series_by_value(table, view, span, grid, limits)
+        self.series_by_value(table, observed)
     }
 
     /// The series of the values of a span's labels.
     fn series_by_value<S: SpanSource>(
         &self,
         table: &mut SeriesTable,
-        view: &TraceView<'_, S>,
-        span: usize,
-        grid: &TimeGrid,
-        limits: &MetricsLimits,
+        Observed { view, span, grid, limits, .. }: Observed<'_, '_, S>,
     ) -> Result<usize, MetricsError> {
         let mut key = [FieldValue::Nil; MAX_LABELS];
         let mut is_plain = true;
@@ -238,8 +246,7 @@ impl Leaf {
 
 fn keep_exemplar<S: SpanSource>(
     table: &mut SeriesTable,
-    view: &TraceView<'_, S>,
-    span: usize,
+    Observed { view, span, .. }: Observed<'_, '_, S>,
     series: usize,
     value: f64,
 ) -> Result<(), MetricsError> {
