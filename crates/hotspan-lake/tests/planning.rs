@@ -56,6 +56,8 @@ async fn hours_that_are_over_are_merged_when_nothing_comes_for_them() {
     store(&ingest, 10_000..10_001, start).await;
     assert_eq!(levels_at(&lake, &compactor, now_nanos()).await, [1, 1]);
     assert_eq!(levels_at(&lake, &compactor, now_nanos() + 10 * SECOND).await, [1, 1]);
+    let job = compactor.next_job(now_nanos() + 16 * SECOND).unwrap();
+    assert_eq!(job.level, 3, "nothing is written a second time on its way up");
     assert_eq!(levels_at(&lake, &compactor, now_nanos() + 16 * SECOND).await, [1, 3]);
 
     store(&ingest, 20_000..20_001, start - 5 * HOUR).await;

@@ -118,25 +118,27 @@ fn choose_inputs(
     now: i64,
 ) -> Option<(u8, Vec<Arc<Segment>>)> {
     let of_level = |level: u8| segments.iter().filter(|segment| segment.level == level).cloned().collect::<Vec<_>>();
-    let first = of_level(1);
-    let quiet = quiet && newest_age(&first, now) >= nanos(options.partition_quiet);
+    let (first, second) = (of_level(1), of_level(2));
+    // Merging with what is merged for good costs as much as that is large, so large files stay as they are.
+    let merged: Vec<Arc<Segment>> =
+        of_level(3).into_iter().filter(|segment| segment.bytes() < options.job_bytes / 8).collect();
+    let waiting: Vec<Arc<Segment>> = first.iter().chain(&second).cloned().collect();
+    // A partition that nothing comes to any more needs no step between: all of it is merged for good at once.
+    let settled = closed
+        && (newest_age(&first, now) >= nanos(options.second_level_age)
+            || quiet && newest_age(&first, now) >= nanos(options.partition_quiet));
+    // A little late data waits for more of it, but not for long.
+    let worth_it =
+        4 * bytes_of(&waiting) >= bytes_of(&merged) || oldest_age(&second, now) >= nanos(options.second_level_age);
+    if !waiting.is_empty() && worth_it && (settled || closed && first.is_empty()) {
+        let inputs = waiting.into_iter().chain(merged).collect();
+        return Some((3, bounded(inputs, options.job_bytes)));
+    }
     let due = first.len() >= options.second_level_files
         || oldest_age(&first, now) >= nanos(options.second_level_age)
-        || quiet;
+        || settled;
     if !first.is_empty() && due {
         return Some((2, bounded(first, options.job_bytes)));
-    }
-    let second = of_level(2);
-    if closed && first.is_empty() && !second.is_empty() {
-        // A partition that got late data is merged again with what it has, unless that is large already; a little of it
-        // waits for more.
-        let merged = of_level(3).into_iter().filter(|segment| segment.bytes() < options.job_bytes / 8);
-        let merged: Vec<Arc<Segment>> = merged.collect();
-        if 4 * bytes_of(&second) >= bytes_of(&merged) || oldest_age(&second, now) >= nanos(options.second_level_age) {
-            let inputs = second.into_iter().chain(merged).collect();
-            return Some((3, bounded(inputs, options.job_bytes)));
-        }
-        return None;
     }
     // Level 2 piles up only if a partition is long, or gets much: then ten become one.
     if second.len() >= options.second_level_files {
