@@ -9,7 +9,7 @@ use crate::export::Destination;
 use crate::export::otlp::Identity;
 use crate::export::upload::Uploader;
 use crate::monitor::{Command, Mailbox, Monitor};
-use crate::redact::Redaction;
+use crate::redact::{REDACTED, Redaction};
 use crate::sampler::{SamplingMode, become_background_thread};
 use crate::status::Status;
 use crate::symbols::Symbols;
@@ -351,6 +351,7 @@ impl Remote {
     }
 }
 
+/// What this process is, as uploads and its published context tell it: nothing that is to stay inside.
 fn resource_of(config: &Config) -> Vec<(String, String)> {
     let mut resource = vec![("service.name".to_owned(), config.service_name.clone())];
     resource.extend(config.tags.iter().cloned());
@@ -361,5 +362,10 @@ fn resource_of(config: &Config) -> Vec<(String, String)> {
     resource.push(("telemetry.sdk.name".into(), env!("CARGO_PKG_NAME").into()));
     resource.push(("telemetry.sdk.language".into(), "rust".into()));
     resource.push(("telemetry.sdk.version".into(), env!("CARGO_PKG_VERSION").into()));
+    for (_, value) in &mut resource {
+        if config.redaction.covers(value) {
+            *value = REDACTED.into();
+        }
+    }
     resource
 }

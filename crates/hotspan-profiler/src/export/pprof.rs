@@ -32,7 +32,7 @@ pub(crate) fn encode_push(batch: &Batch, identity: &Identity, symbolizer: &mut S
                 };
                 label(series, "__name__", name);
                 for (key, value) in &identity.resource {
-                    label(series, &key.replace('.', "_"), identity.redaction.apply(value));
+                    label(series, &key.replace('.', "_"), value);
                 }
                 series.message(2, |sample| sample.bytes(1, &body));
             });
