@@ -10,7 +10,7 @@ use crate::sampler::clock::{TickScale, monotonic_ns, process_cpu_ns, realtime_ns
 use crate::sampler::{Sampler, SamplingMode};
 use crate::status::Status;
 use crate::{heap, sync};
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender;
 use std::sync::{Condvar, Mutex, PoisonError};
@@ -211,7 +211,8 @@ impl<'a> Monitor<'a> {
     fn round(&mut self) {
         let (ended, dropped_ends) = take_ended_requests();
         if self.running {
-            self.sampler.scan(false);
+            self.sampler.scan();
+            self.sampler.follow_memory();
         }
         let now = monotonic_ns();
         let slow_ns = self.conditions().slow_request_threshold.map(|threshold| threshold.as_nanos() as u64);
@@ -274,8 +275,6 @@ impl<'a> Monitor<'a> {
         if self.rate.hertz() != before {
             self.sampler.set_period(self.cpu_period());
         }
-        self.sampler.forget_reused_ids();
-        self.sampler.follow_loader();
         self.sampler.tune_process_timer();
     }
 
@@ -307,7 +306,7 @@ impl<'a> Monitor<'a> {
         self.cpu_when_started = process_cpu_ns();
         self.last_wall = monotonic_ns();
         self.last_load = (self.cpu_when_started, self.cpu_sampling_ns());
-        self.sampler.scan(true);
+        self.sampler.scan_at_start();
         self.apply_settings();
         self.post_status();
     }
@@ -356,12 +355,11 @@ impl<'a> Monitor<'a> {
 
     fn upload(&mut self, last: bool) {
         let now = monotonic_ns();
-        self.sampler.refresh_names();
         let mut batch = self.aggregator.finish_batch(now, last);
         batch.unix_offset_ns = realtime_ns().wrapping_sub(now);
         batch.period_ns = self.cpu_period();
         batch.modules = self.sampler.modules();
-        let tids: Vec<i32> = batch.groups.keys().map(|key| key.tid).collect();
+        let tids: HashSet<i32> = batch.groups.keys().map(|key| key.tid).collect();
         batch.thread_names = tids.into_iter().filter_map(|tid| Some((tid, self.sampler.name_of(tid)?))).collect();
         self.sampler.forget_departed();
         self.uploader.submit(batch);

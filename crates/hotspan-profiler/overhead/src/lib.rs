@@ -6,6 +6,7 @@
 //! 2. CPU time of a unit of work with each profiler on and off, in pairs, with controls ([`paired`]).
 //! 3. The way of a context switch, which some ways of sampling make longer ([`switches`]).
 //! 4. What the profiler says it used itself, after half a minute of work ([`own_account`]).
+//! 5. What the monitor thread costs beside many threads, waiting ones and ones that come and go ([`many_threads`]).
 //!
 //! pprof and pyroscope give their handlers the same symbol, so no program can hold both: each has a program of its own, in
 //! which it is compared with this crate and the controls, pair by pair. All of it is CPU time, never wall time, which a busy
@@ -13,6 +14,7 @@
 #![allow(clippy::print_stdout, clippy::unwrap_used, missing_docs)]
 
 mod clocks;
+pub mod many_threads;
 pub mod own_account;
 pub mod paired;
 pub mod sample_cost;

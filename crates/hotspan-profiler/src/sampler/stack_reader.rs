@@ -18,6 +18,7 @@ const RED_ZONE: u64 = 128;
 #[derive(Debug)]
 pub(crate) struct StackReader {
     trusted: std::ops::Range<u64>,
+    is_unknown: bool,
     window_start: u64,
     window_words: usize,
     window: [u64; CHUNK_WORDS],
@@ -27,13 +28,20 @@ pub(crate) struct StackReader {
 impl StackReader {
     /// A reader for the stack that `sp` points into.
     pub(crate) fn for_stack(space: Option<&AddressSpace>, sp: u64, thread_pointer: u64) -> StackReader {
+        let stack = StackKind::of(space, sp, thread_pointer);
         StackReader {
-            trusted: trusted_range(space, sp, thread_pointer).unwrap_or(0..0),
+            is_unknown: stack == StackKind::Unknown,
+            trusted: if let StackKind::OwnUpTo(end) = stack { sp.saturating_sub(RED_ZONE)..end } else { 0..0 },
             window_start: 0,
             window_words: 0,
             window: [0; CHUNK_WORDS],
             kernel_reads: 0,
         }
+    }
+
+    /// Whether the snapshot is older than the stack, so that a new one would make its reading cheaper.
+    pub(crate) fn is_unknown(&self) -> bool {
+        self.is_unknown
     }
 
     /// The word at `address`, or an error where there is none.
@@ -101,16 +109,28 @@ pub(crate) fn read_words(addresses: &[u64], words: &mut Vec<u64>) {
     }
 }
 
-fn trusted_range(space: Option<&AddressSpace>, sp: u64, thread_pointer: u64) -> Option<std::ops::Range<u64>> {
-    let mapping = space?.mapping_of(sp)?;
-    let end = if mapping.is_main_stack {
-        mapping.end
-    } else if sp < thread_pointer && thread_pointer < mapping.end {
-        thread_pointer
-    } else {
-        return None;
-    };
-    Some(sp.saturating_sub(RED_ZONE)..end)
+/// Which stack a thread runs on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum StackKind {
+    /// Its own, readable up to this address.
+    OwnUpTo(u64),
+    /// Another one: a coroutine's, or one for signals.
+    Foreign,
+    /// One that is younger than the snapshot of memory, or whose thread is.
+    Unknown,
+}
+
+impl StackKind {
+    fn of(space: Option<&AddressSpace>, sp: u64, thread_pointer: u64) -> StackKind {
+        let Some(space) = space else { return StackKind::Unknown };
+        match space.mapping_of(sp) {
+            None => StackKind::Unknown,
+            Some(mapping) if mapping.is_main_stack => StackKind::OwnUpTo(mapping.end),
+            Some(mapping) if sp < thread_pointer && thread_pointer < mapping.end => StackKind::OwnUpTo(thread_pointer),
+            Some(_) if space.mapping_of(thread_pointer).is_none() => StackKind::Unknown,
+            Some(_) => StackKind::Foreign,
+        }
+    }
 }
 
 /// Where the running thread's control block lies.

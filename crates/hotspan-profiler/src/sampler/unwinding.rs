@@ -44,6 +44,8 @@ pub(crate) struct Unwinding {
     space: AtomicPtr<AddressSpace>,
     retired: Mutex<Vec<Retired>>,
     max_frames: AtomicUsize,
+    /// Samples of stacks that the snapshot of their time did not know.
+    unknown_stacks: AtomicU64,
 }
 
 impl std::fmt::Debug for Unwinding {
@@ -74,12 +76,18 @@ impl Unwinding {
             space: AtomicPtr::new(null_mut()),
             retired: Mutex::new(Vec::new()),
             max_frames: AtomicUsize::new(64),
+            unknown_stacks: AtomicU64::new(0),
         }
     }
 
     /// Sets how deep stacks are recorded.
     pub(crate) fn set_max_frames(&self, frames: usize) {
         self.max_frames.store(frames.clamp(1, MAX_FRAMES), Ordering::Relaxed);
+    }
+
+    /// Samples of stacks that were not known yet: a new snapshot would make the next ones cheaper.
+    pub(crate) fn unknown_stacks(&self) -> u64 {
+        self.unknown_stacks.load(Ordering::Relaxed)
     }
 
     /// Unwinds from `registers` and hands the stack to `use_stack`. Safe inside a signal handler.
@@ -116,6 +124,9 @@ impl Unwinding {
         };
         let max_frames = self.max_frames.load(Ordering::Relaxed);
         let mut reader = StackReader::for_stack(Some(space), registers.sp, thread_pointer());
+        if reader.is_unknown() {
+            self.unknown_stacks.fetch_add(1, Ordering::Relaxed);
+        }
         let mut read_stack = |address| reader.read(address);
         let mut unwound = registers.for_unwinder();
         let mut address = FrameAddress::from_instruction_pointer(registers.pc);

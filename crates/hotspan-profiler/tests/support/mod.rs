@@ -58,12 +58,20 @@ impl Recording {
         Recording { profiler: settings(builder).start().unwrap(), uploads }
     }
 
+    /// What has been uploaded so far.
+    pub(crate) fn seen_so_far(&self) -> Vec<Seen> {
+        decode_all(&self.uploads)
+    }
+
     /// Stops and returns what was seen.
     pub(crate) fn finish(self) -> Vec<Seen> {
         drop(self.profiler);
-        let uploads = self.uploads.lock().unwrap();
-        uploads.iter().flat_map(|bytes| decode(bytes)).collect()
+        decode_all(&self.uploads)
     }
+}
+
+fn decode_all(uploads: &Mutex<Vec<Vec<u8>>>) -> Vec<Seen> {
+    uploads.lock().unwrap().iter().flat_map(|bytes| decode(bytes)).collect()
 }
 
 pub(crate) fn decode(bytes: &[u8]) -> Vec<Seen> {

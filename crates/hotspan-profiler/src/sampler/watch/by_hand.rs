@@ -1,0 +1,78 @@
+//! Samples that the monitor asks for itself: of the CPU where timers are not to be had, and by the wall clock.
+
+use super::Sampler;
+use crate::context::SpanKey;
+use crate::sampler::SamplingMode;
+use crate::sampler::capture::Slot;
+use crate::sampler::clock::{cpu_clock_of_thread, monotonic_ns, read_clock};
+use crate::sampler::sample::{FLAG_LEAF_ONLY, Sample, SampleKind};
+use crate::sampler::signal_payload::Payload;
+use crate::sampler::stack_reader::read_words;
+use crate::sampler::timer::signal_thread;
+use std::sync::atomic::Ordering;
+
+/// What a thread publishes that works on no span.
+const NO_SPAN: u64 = 0;
+
+impl Sampler {
+    /// Does by hand what timers do otherwise: signals threads that have used a period, or notes their clocks.
+    pub(crate) fn rotate(&mut self, mut each: impl FnMut(&Sample<'_>)) {
+        if self.mode == SamplingMode::ThreadTimers || self.period_ns == 0 {
+            return;
+        }
+        let mut refused = false;
+        for (tid, watched) in &mut self.watched {
+            let Some(clock) = read_clock(cpu_clock_of_thread(*tid)) else { continue };
+            let used = clock.saturating_sub(watched.signalled_cpu_ns);
+            if used < self.period_ns {
+                continue;
+            }
+            watched.signalled_cpu_ns = clock;
+            if self.mode == SamplingMode::SignalRotation {
+                let sent = signal_thread(*tid, Payload::ThreadCpu { slot: watched.slot }, self.signal);
+                refused |= sent.is_err_and(|error| error.raw_os_error() == Some(libc::EPERM));
+            } else {
+                each(&Sample {
+                    kind: SampleKind::Cpu,
+                    flags: FLAG_LEAF_ONLY,
+                    monotonic_ns: monotonic_ns(),
+                    weight: used,
+                    extra: 0,
+                    extra2: 0,
+                    tid: *tid,
+                    span: SpanKey::default(),
+                    frames: &[],
+                });
+            }
+        }
+        if refused {
+            self.mode = SamplingMode::ClocksOnly;
+        }
+    }
+
+    /// Asks every thread that works on a span what it is doing right now. Most threads of most services wait for work:
+    /// to wake them only to hear that would cost more than all samples do.
+    pub(crate) fn signal_wall(&mut self, period_ns: u64) {
+        self.capture.wall_period_ns.store(period_ns, Ordering::Relaxed);
+        if self.mode == SamplingMode::ClocksOnly {
+            return;
+        }
+        let threads: Vec<(i32, usize, &Slot)> = self
+            .watched
+            .iter()
+            .filter_map(|(tid, watched)| Some((*tid, watched.slot, self.capture.slot(watched.slot)?)))
+            .collect();
+        let pointers = threads.iter().map(|(_, _, slot)| slot.span_pointer_at.load(Ordering::Relaxed));
+        read_words(&pointers.collect::<Vec<_>>(), &mut self.scratch);
+        for ((tid, index, slot), span) in threads.into_iter().zip(&self.scratch) {
+            if *span == NO_SPAN {
+                slot.last_wall_ns.store(monotonic_ns(), Ordering::Relaxed);
+                let cpu_ns = read_clock(cpu_clock_of_thread(tid)).unwrap_or(0);
+                slot.last_wall_cpu_ns.store(cpu_ns, Ordering::Relaxed);
+            } else {
+                // It fails only if the thread has ended.
+                let _ = signal_thread(tid, Payload::Wall { slot: index }, self.signal);
+            }
+        }
+    }
+}
