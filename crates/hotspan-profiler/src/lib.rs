@@ -39,6 +39,7 @@ mod context;
 mod control;
 mod export;
 mod heap;
+mod mailbox;
 mod monitor;
 mod profiler;
 mod random;

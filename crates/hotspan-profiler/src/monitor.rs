@@ -6,14 +6,14 @@ use crate::context::{measure_span_times, take_ended_requests, take_span_times, w
 use crate::control::policy::Policy;
 use crate::control::rate::{Load, MachineLoad, RateControl};
 use crate::export::upload::Uploader;
+use crate::mailbox::{Command, Mailbox};
 use crate::sampler::clock::{TickScale, monotonic_ns, process_cpu_ns, realtime_ns, thread_cpu_ns};
 use crate::sampler::{Sampler, SamplingMode};
 use crate::status::Status;
 use crate::{heap, sync};
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, HashSet};
+use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::Sender;
-use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 /// How often rings are emptied and new threads looked for.
@@ -23,46 +23,6 @@ const JUDGE_NS: u64 = 1_000_000_000;
 
 /// The longest time that one wall-clock sample may stand for.
 const LONGEST_WALL_GAP_NS: u64 = 1_000_000_000;
-
-/// What can be asked of the monitor.
-#[derive(Debug)]
-pub(crate) enum Command {
-    Start,
-    Stop,
-    Apply(Result<Policy, String>),
-    /// Send what there is, and tell when it is queued.
-    Flush(Sender<()>),
-    Close,
-}
-
-/// The monitor's mailbox and noticeboard.
-#[derive(Debug)]
-pub(crate) struct Mailbox {
-    commands: Mutex<VecDeque<Command>>,
-    arrived: Condvar,
-    pub(crate) status: Mutex<Status>,
-}
-
-impl Mailbox {
-    pub(crate) fn new(mode: SamplingMode) -> Mailbox {
-        Mailbox { commands: Mutex::default(), arrived: Condvar::new(), status: Mutex::new(Status::new(mode)) }
-    }
-
-    pub(crate) fn send(&self, command: Command) {
-        self.commands.lock().unwrap_or_else(PoisonError::into_inner).push_back(command);
-        self.arrived.notify_all();
-    }
-
-    pub(crate) fn status(&self) -> Status {
-        self.status.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    fn wait(&self, at_most: Duration) -> VecDeque<Command> {
-        let commands = self.commands.lock().unwrap_or_else(PoisonError::into_inner);
-        let waited = self.arrived.wait_timeout_while(commands, at_most, |commands| commands.is_empty());
-        std::mem::take(&mut *waited.unwrap_or_else(PoisonError::into_inner).0)
-    }
-}
 
 /// The thread's state.
 #[derive(Debug)]
@@ -81,6 +41,7 @@ pub(crate) struct Monitor<'a> {
     displaced: bool,
     /// Threads at a raised rate, and when a slow request was last seen on them.
     boosted: HashMap<i32, u64>,
+    slow_request_boosts: u64,
     machine_percent: f64,
     cpu_when_started: u64,
     cpu_while_running: u64,
@@ -113,6 +74,7 @@ impl<'a> Monitor<'a> {
             running: false,
             displaced: false,
             boosted: HashMap::new(),
+            slow_request_boosts: 0,
             machine_percent: 0.0,
             cpu_when_started: 0,
             cpu_while_running: 0,
@@ -216,12 +178,13 @@ impl<'a> Monitor<'a> {
         }
         let now = monotonic_ns();
         let slow_ns = self.conditions().slow_request_threshold.map(|threshold| threshold.as_nanos() as u64);
-        let (aggregator, boosted) = (&mut self.aggregator, &mut self.boosted);
+        let (aggregator, boosted, boosts) = (&mut self.aggregator, &mut self.boosted, &mut self.slow_request_boosts);
         self.sampler.drain(|sample| {
             if let Some(running_since) = aggregator.add(sample)
                 && slow_ns.is_some_and(|slow_ns| sample.monotonic_ns.saturating_sub(running_since) >= slow_ns)
+                && boosted.insert(sample.tid, now).is_none()
             {
-                boosted.insert(sample.tid, now);
+                *boosts += 1;
             }
         });
         let (span_times, dropped_times) = take_span_times();
@@ -412,8 +375,9 @@ impl<'a> Monitor<'a> {
             undecided_requests: requests.undecided_requests,
             dropped_span_events: self.dropped_span_events,
             forgotten_allocations: heap::forgotten_allocations(),
+            slow_request_boosts: self.slow_request_boosts,
             rate_changes: self.rate.changes().to_vec(),
         };
-        *self.mailbox.status.lock().unwrap_or_else(PoisonError::into_inner) = status;
+        self.mailbox.post(status);
     }
 }

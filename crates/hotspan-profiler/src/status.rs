@@ -61,6 +61,8 @@ pub struct Status {
     pub dropped_span_events: u64,
     /// Sampled allocations that could not be followed.
     pub forgotten_allocations: u64,
+    /// Times that a thread's rate was raised because it works on a request that runs long.
+    pub slow_request_boosts: u64,
     /// Changes of the rate, the latest last.
     pub rate_changes: Vec<RateChange>,
 }
@@ -95,6 +97,7 @@ impl Status {
             undecided_requests: 0,
             dropped_span_events: 0,
             forgotten_allocations: 0,
+            slow_request_boosts: 0,
             rate_changes: Vec::new(),
         }
     }
@@ -132,6 +135,7 @@ impl Status {
         number("undecided_requests", self.undecided_requests);
         number("dropped_span_events", self.dropped_span_events);
         number("forgotten_allocations", self.forgotten_allocations);
+        number("slow_request_boosts", self.slow_request_boosts);
         fields.push(format!("\"running\":{}", self.running));
         fields.push(format!("\"displaced\":{}", self.displaced));
         fields.push(format!("\"mode\":\"{}\"", self.mode.as_str()));

@@ -69,10 +69,10 @@ fn a_policy_from_the_server_is_applied() {
     recording.finish();
 }
 
-/// Scenario: the rate is changed many times while a thread works, as adaptive control does.
-/// Guarantee: weights follow the clock, so the total stays that of the CPU used.
+/// Scenario: sampling is stopped and taken up again many times while a thread works.
+/// Guarantee: weights follow the clock, so the total is the CPU time used in between, and none of what was used meanwhile.
 #[test]
-fn changes_of_rate_do_not_change_totals() {
+fn pauses_are_not_counted() {
     let _turn = one_at_a_time();
     let recording = Recording::start(|builder| builder.cpu_hertz(200));
     let mut used = 0;

@@ -1,0 +1,54 @@
+//! What the rest of the process says to the monitor, and what the monitor says about itself.
+
+use crate::control::policy::Policy;
+use crate::sampler::SamplingMode;
+use crate::status::Status;
+use std::collections::VecDeque;
+use std::sync::mpsc::Sender;
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+/// What can be asked of the monitor.
+#[derive(Debug)]
+pub(crate) enum Command {
+    Start,
+    Stop,
+    Apply(Result<Policy, String>),
+    /// Send what there is, and tell when it is queued.
+    Flush(Sender<()>),
+    Close,
+}
+
+/// The monitor's mailbox and noticeboard.
+#[derive(Debug)]
+pub(crate) struct Mailbox {
+    commands: Mutex<VecDeque<Command>>,
+    arrived: Condvar,
+    status: Mutex<Status>,
+}
+
+impl Mailbox {
+    pub(crate) fn new(mode: SamplingMode) -> Mailbox {
+        Mailbox { commands: Mutex::default(), arrived: Condvar::new(), status: Mutex::new(Status::new(mode)) }
+    }
+
+    pub(crate) fn send(&self, command: Command) {
+        self.commands.lock().unwrap_or_else(PoisonError::into_inner).push_back(command);
+        self.arrived.notify_all();
+    }
+
+    pub(crate) fn post(&self, status: Status) {
+        *self.status.lock().unwrap_or_else(PoisonError::into_inner) = status;
+    }
+
+    pub(crate) fn status(&self) -> Status {
+        self.status.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// What was sent, as soon as there is something or after `at_most`.
+    pub(crate) fn wait(&self, at_most: Duration) -> VecDeque<Command> {
+        let commands = self.commands.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self.arrived.wait_timeout_while(commands, at_most, |commands| commands.is_empty());
+        std::mem::take(&mut *waited.unwrap_or_else(PoisonError::into_inner).0)
+    }
+}
