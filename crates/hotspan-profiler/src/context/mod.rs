@@ -14,6 +14,7 @@ mod entered;
 mod known_spans;
 #[cfg(feature = "tracing")]
 mod layer;
+mod nest;
 #[cfg(feature = "opentelemetry")]
 mod observer;
 mod process_context;
