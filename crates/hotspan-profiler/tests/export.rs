@@ -3,7 +3,7 @@
 
 mod support;
 
-use hotspan_profiler::{Ctx, Destination, Profiler, Redaction, Symbols};
+use hotspan_profiler::{Ctx, Destination, Profiler, Redaction, Status, Symbols};
 use opentelemetry_proto::tonic::collector::profiles::v1development::ExportProfilesServiceRequest;
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use prost::Message;
@@ -164,14 +164,40 @@ fn a_dead_server_blocks_nobody() {
     profiler.flush();
     // Symbols are read before the first upload, which takes its time on a busy machine; then the upload times out.
     let began = Instant::now();
-    while profiler.status().last_error.is_none() && began.elapsed() < Duration::from_secs(30) {
-        std::thread::sleep(Duration::from_millis(50));
+    let counted = |status: &Status| status.last_error.is_some() && status.dropped_uploads > 0;
+    while !counted(&profiler.status()) && began.elapsed() < Duration::from_secs(30) {
+        burn(50);
     }
     let status = profiler.status();
-    assert!(status.delivered_uploads == 0 && status.last_error.is_some(), "{status:?}");
+    assert!(status.delivered_uploads == 0 && counted(&status), "{status:?}");
     let began = Instant::now();
     drop(profiler);
     assert!(began.elapsed() < Duration::from_secs(5));
+}
+
+/// Scenario: the profile grows over its size limit long before the next upload is due.
+/// Guarantee: it is sent early, by itself, and what follows begins anew.
+#[test]
+fn a_large_profile_is_sent_early() {
+    let _turn = one_at_a_time();
+    let (sender, uploads) = std::sync::mpsc::channel();
+    let profiler = Profiler::builder("orders")
+        .ignore_environment()
+        .adaptive(support::FIXED_RATE)
+        .upload_interval(Duration::from_secs(3_600))
+        .configure(|config| config.max_profile_size = 1_000)
+        .on_upload(move |bytes| sender.send(bytes.to_vec()).unwrap())
+        .start()
+        .unwrap();
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let mut arrived = Vec::new();
+    while arrived.len() < 2 {
+        assert!(Instant::now() < deadline, "{:?}", profiler.status());
+        exported_work();
+        arrived.extend(uploads.try_iter());
+    }
+    assert!(arrived.iter().all(|upload| decode(upload).iter().any(|sample| sample.mentions("exported_work"))));
+    drop(profiler);
 }
 
 /// Scenario: a Pyroscope server is the destination.

@@ -185,9 +185,10 @@ impl Config {
     /// # Errors
     /// For any key or value that is not understood, with its line; the settings are then unchanged.
     pub fn apply_yaml(&mut self, text: &str) -> Result<(), ConfigError> {
+        // What was wrong before is no mistake of the file's.
+        self.check()?;
         let mut changed = self.clone();
         section::apply(&mut changed, text)?;
-        changed.check()?;
         *self = changed;
         Ok(())
     }

@@ -60,12 +60,14 @@ fn apply_profiling(config: &mut Config, node: Node) -> Result<(), ConfigError> {
     }
     if let Some(depth) = fields.read("max_stack_depth", whole)? {
         config.max_stack_depth = depth;
+        check_after(config, &fields)?;
     }
     if let Some(size) = fields.read("max_profile_size", units::size)? {
         config.max_profile_size = size;
     }
     if let Some(interval) = fields.read("upload_interval", units::duration)? {
         config.upload_interval = interval;
+        check_after(config, &fields)?;
     }
     if let Some(timeout) = fields.read("upload_timeout", units::duration)? {
         config.upload_timeout = timeout;
@@ -101,6 +103,7 @@ fn apply_profiling(config: &mut Config, node: Node) -> Result<(), ConfigError> {
     if let Some(mut control) = fields.nested("control")? {
         config.control = read_control(&mut control)?;
         control.finish()?;
+        check_after(config, &fields)?;
     }
     if let Some(mut policy) = fields.nested("policy")? {
         let interval = policy.read("interval", units::duration)?;
@@ -110,8 +113,14 @@ fn apply_profiling(config: &mut Config, node: Node) -> Result<(), ConfigError> {
             source.headers.clone_from(&headers);
         }
         policy.finish()?;
+        check_after(config, &fields)?;
     }
     fields.finish()
+}
+
+/// Refuses what is understood and still cannot work, with the line of the setting that was read last.
+fn check_after(config: &Config, fields: &Fields) -> Result<(), ConfigError> {
+    config.check().map_err(|error| ConfigError::at(fields.last_line, error.message))
 }
 
 /// Says which headers are to be sent with everything.
@@ -120,12 +129,14 @@ fn apply_destinations(config: &mut Config, fields: &mut Fields) -> Result<Vec<(S
     if let Some(endpoint) = fields.text("endpoint")? {
         let destination = if by_grpc { Destination::otlp_grpc(endpoint) } else { Destination::otlp(endpoint) };
         config.destinations = vec![destination];
+        check_after(config, fields)?;
     }
     if let Some(chosen) = fields.read("compression", str::parse)? {
         config.destinations.iter_mut().filter_map(Destination::compression_mut).for_each(|value| *value = chosen);
     }
     if let Some(endpoint) = fields.text("pyroscope_endpoint")? {
         config.destinations.push(Destination::Pyroscope { endpoint, headers: Vec::new() });
+        check_after(config, fields)?;
     }
     let added = fields.nested("headers")?.map_or(Ok(Vec::new()), Fields::into_texts)?;
     for headers in config.destinations.iter_mut().filter_map(Destination::headers_mut) {
@@ -195,12 +206,16 @@ pub(crate) struct Fields {
     name: String,
     entries: Vec<(String, Node)>,
     known: Vec<&'static str>,
+    /// Where the setting that was taken last stands.
+    last_line: usize,
 }
 
 impl Fields {
     pub(crate) fn of(node: Node, name: &str) -> Result<Fields, ConfigError> {
         match node.value {
-            Value::Mapping(entries) => Ok(Fields { name: name.to_owned(), entries, known: Vec::new() }),
+            Value::Mapping(entries) => {
+                Ok(Fields { name: name.to_owned(), entries, known: Vec::new(), last_line: node.line })
+            }
             _ => Err(ConfigError::at(node.line, format!("`{name}` holds settings by name"))),
         }
     }
@@ -209,6 +224,7 @@ impl Fields {
         self.known.push(key);
         let index = self.entries.iter().position(|(name, _)| name == key)?;
         let (_, node) = self.entries.remove(index);
+        self.last_line = node.line;
         // JSON writes "not set" as null.
         (node.value != Value::Scalar("null".into())).then_some(node)
     }
@@ -341,18 +357,23 @@ other: *p
     }
 
     /// Scenario: a control endpoint that others could reach, one with a weak token, and ways of sending that are none.
-    /// Guarantee: each is refused, since it would be unsafe or could not work.
+    /// Guarantee: each is refused with its line, since it would be unsafe or could not work.
     #[test]
     fn unsafe_settings_are_refused() {
-        for text in [
-            "profiling:\n  control: {listen: '0.0.0.0:6060', token: 0123456789abcdef}\n",
-            "profiling:\n  control: {listen: '127.0.0.1:6060', token: short}\n",
-            "profiling:\n  endpoint: example.com:4318\n",
-            "profiling:\n  endpoint: http://example.com:4317\n  protocol: carrier-pigeon\n",
-            "profiling:\n  endpoint: http://example.com:4318\n  compression: lzma\n",
-            "profiling:\n  max_stack_depth: 0\n",
+        for (settings, line) in [
+            ("control: {listen: '0.0.0.0:6060', token: 0123456789abcdef}", 3),
+            ("control: {listen: '127.0.0.1:6060', token: short}", 3),
+            ("endpoint: example.com:4318", 3),
+            ("pyroscope_endpoint: example.com:4040", 3),
+            ("policy: {endpoint: 'example.com:4040'}", 3),
+            ("endpoint: http://example.com:4317\n  protocol: carrier-pigeon", 4),
+            ("endpoint: http://example.com:4318\n  compression: lzma", 4),
+            ("max_stack_depth: 0", 3),
+            ("upload_interval: 1ms", 3),
         ] {
-            assert!(Config::default().apply_yaml(text).is_err(), "{text}");
+            let text = format!("profiling:\n  enabled: true\n  {settings}\n");
+            let error = Config::default().apply_yaml(&text).unwrap_err();
+            assert_eq!(error.line, Some(line), "{settings}: {error}");
         }
         let text = "profiling:\n  control: {listen: '0.0.0.0:6060', token: 0123456789abcdef, allow_remote: true}\n";
         assert!(Config::default().apply_yaml(text).is_ok());
