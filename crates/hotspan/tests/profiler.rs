@@ -28,7 +28,7 @@ fn work(profiler: &Profiler, request: &Ctx) {
     }
 }
 
-/// Scenario: a service sends its profiles by gRPC with zstd, by HTTP with gzip, and as Pyroscope does.
+/// Scenario: a service sends its profiles by gRPC and by HTTP, with gzip and with zstd, and as Pyroscope does.
 /// Guarantee: the server shows the function for each of them; by OTLP, also for the span alone.
 #[test]
 fn every_way_of_sending_arrives() {
@@ -40,9 +40,13 @@ fn every_way_of_sending_arrives() {
     let http = format!("http://{}", server.address("otlp-http"));
     let pyroscope = format!("http://{}", server.http);
     let headers = Vec::new;
+    let by_grpc = |compression| Destination::OtlpGrpc { endpoint: grpc.clone(), headers: headers(), compression };
+    let by_http = |compression| Destination::Otlp { endpoint: http.clone(), headers: headers(), compression };
     let ways = [
-        ("by-grpc", Destination::OtlpGrpc { endpoint: grpc, headers: headers(), compression: Compression::Zstd }),
-        ("by-http", Destination::Otlp { endpoint: http, headers: headers(), compression: Compression::Gzip }),
+        ("by-grpc-gzip", by_grpc(Compression::Gzip)),
+        ("by-grpc-zstd", by_grpc(Compression::Zstd)),
+        ("by-http-gzip", by_http(Compression::Gzip)),
+        ("by-http-zstd", by_http(Compression::Zstd)),
         ("by-push", Destination::Pyroscope { endpoint: pyroscope, headers: headers() }),
     ];
     for (index, (service, destination)) in ways.into_iter().enumerate() {
