@@ -18,6 +18,10 @@ use std::time::Duration;
 
 /// How often rings are emptied and new threads looked for.
 const ROUND_NS: u64 = 200_000_000;
+/// The same in a process that has been quiet for some rounds. Rings hold a second's samples at the usual rate, so that no
+/// sudden work overflows them.
+const QUIET_ROUND_NS: u64 = 500_000_000;
+const ROUNDS_UNTIL_QUIET: u32 = 10;
 /// How often load and rate are judged.
 const JUDGE_NS: u64 = 1_000_000_000;
 
@@ -47,6 +51,8 @@ pub(crate) struct Monitor<'a> {
     cpu_while_running: u64,
     last_load: (u64, u64),
     dropped_span_events: u64,
+    /// Rounds in a row that found nothing.
+    empty_rounds: u32,
     next_round: u64,
     next_judgement: u64,
     next_upload: u64,
@@ -80,6 +86,7 @@ impl<'a> Monitor<'a> {
             cpu_while_running: 0,
             last_load: (process_cpu_ns(), 0),
             dropped_span_events: 0,
+            empty_rounds: 0,
             next_round: now,
             next_judgement: now + JUDGE_NS,
             next_upload: now + config.upload_interval.as_nanos() as u64,
@@ -156,7 +163,7 @@ impl<'a> Monitor<'a> {
         }
         if now >= self.next_round {
             self.round();
-            self.next_round = now + ROUND_NS;
+            self.next_round = now + if self.is_quiet() { QUIET_ROUND_NS } else { ROUND_NS };
         }
         if now >= self.next_judgement {
             self.judge();
@@ -166,6 +173,12 @@ impl<'a> Monitor<'a> {
         if now >= self.next_upload || self.aggregator.estimated_bytes() >= self.config.max_profile_size {
             self.upload(false);
         }
+    }
+
+    /// Nothing has happened for a while, and timers would tell if something did.
+    fn is_quiet(&self) -> bool {
+        let timers_watch = self.sampler.mode() == SamplingMode::ThreadTimers && self.wall_period() == 0;
+        timers_watch && self.empty_rounds >= ROUNDS_UNTIL_QUIET
     }
 
     /// Sees to threads, samples and requests, in the order that keeps decisions right: an end of a request is taken
@@ -178,6 +191,7 @@ impl<'a> Monitor<'a> {
         }
         let now = monotonic_ns();
         let slow_ns = self.conditions().slow_request_threshold.map(|threshold| threshold.as_nanos() as u64);
+        let samples_before = self.aggregator.counts().0.samples;
         let (aggregator, boosted, boosts) = (&mut self.aggregator, &mut self.boosted, &mut self.slow_request_boosts);
         self.sampler.drain(|sample| {
             if let Some(running_since) = aggregator.add(sample)
@@ -188,6 +202,9 @@ impl<'a> Monitor<'a> {
             }
         });
         let (span_times, dropped_times) = take_span_times();
+        let is_empty =
+            ended.is_empty() && span_times.is_empty() && self.aggregator.counts().0.samples == samples_before;
+        self.empty_rounds = if is_empty { self.empty_rounds.saturating_add(1) } else { 0 };
         let nanos_per_tick = self.scale.nanos_per_tick();
         for time in &span_times {
             self.aggregator.add_span_time(time, nanos_per_tick, now);
