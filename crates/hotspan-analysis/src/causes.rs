@@ -1,25 +1,21 @@
 //! From candidates to causes: made disjoint, measured with intervals, and ranked.
 
-use hashbrown::HashMap;
-
 use crate::blame::{Blame, SOME_EXCEED, kind_of};
 use crate::calls::Calls;
 use crate::candidates::{Candidate, merged, nested_in};
 use crate::explanation::Cause;
-use crate::folding::FoldedStack;
 use crate::ledger::Ledger;
 use crate::matrix::{FEW_REQUESTS, Matrix, column, column_noise, membership};
 use crate::moved::{callee_name, node_name, service_name};
-use crate::own_code::Ownership;
 use crate::part::Part;
-use crate::patterns::{Looks, patterns_of};
+use crate::patterns::patterns_of;
 use crate::request::Request;
 use crate::sources::Sources;
 use crate::statistics::bootstrap::{Interval, Resampled, Side};
 use crate::statistics::exceedance::chance_of_exceeding;
 use crate::statistics::welch::Moments;
 use crate::tree::{NodeId, NodeKey, Tree};
-use crate::vocabulary::{FrameId, TextId, Vocabulary};
+use crate::vocabulary::Vocabulary;
 
 /// The share of the whole difference that all causes together must surely have: a cohort that was chosen by duration is
 /// slow by construction, and every noisy part is a little larger in it.
@@ -195,15 +191,7 @@ impl Findings<'_> {
         };
         let operation_call = self.calls.change(candidate.operation);
         let calls = operation_call.filter(|change| change.slow.max(change.fast) >= 1.5);
-        let looks = self.looks(candidate, &belongs);
-        let patterns = patterns_of(&Looks {
-            kind,
-            functions: &looks.functions,
-            recursion: looks.recursion,
-            widest_leaf: looks.widest_leaf,
-            depth: looks.depth,
-            calls: operation_call,
-        });
+        let patterns = patterns_of(kind, &self.looks(candidate, &belongs), operation_call);
         let (file, line) = candidate.function.map_or((None, None), |_| self.place(candidate));
         let samples = [0, 1].iter().map(|side| {
             let of =
@@ -248,66 +236,6 @@ impl Findings<'_> {
         let nodes = self.ledger.tree.nodes().iter().enumerate();
         let of_part = nodes.filter(|(id, node)| belongs[*id] && node.key == NodeKey::Part(part));
         of_part.map(|(id, _)| self.matrix.differences[id].delta).sum::<f64>().max(0.0)
-    }
-
-    /// The file and line of the named function that carry most of the difference.
-    pub(crate) fn place(&self, candidate: &Candidate) -> (Option<String>, Option<u32>) {
-        let Some(NodeKey::Function(function)) = candidate.function.map(|node| self.ledger.tree.node(node).key) else {
-            return (None, None);
-        };
-        let requests = [0, 1].map(|side| self.ledger.sides[side].len().max(1) as f64);
-        let mut lines: HashMap<(TextId, u32), f64> = HashMap::new();
-        let belongs = membership(&self.ledger.tree, &candidate.nodes, &[]);
-        for placement in self.ledger.tree.placements().iter().filter(|placement| belongs[placement.leaf as usize]) {
-            let delta = placement.time[0] / requests[0] - placement.time[1] / requests[1];
-            for frame in FoldedStack::of(self.vocabulary, placement.stack).frames {
-                let frame = self.vocabulary.frame_of(frame);
-                if frame.function == function {
-                    *lines.entry((frame.file, frame.line)).or_default() += delta;
-                }
-            }
-        }
-        let best = lines.into_iter().max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)));
-        let Some(((file, line), _)) = best else { return (None, None) };
-        let file = self.vocabulary.text_of(file);
-        ((!file.is_empty()).then(|| file.to_owned()), (line > 0).then_some(line))
-    }
-
-    fn looks(&self, candidate: &Candidate, belongs: &[bool]) -> CauseLooks {
-        let tree = &self.ledger.tree;
-        let mut times: HashMap<TextId, f64> = HashMap::new();
-        let mut leaves: HashMap<TextId, f64> = HashMap::new();
-        let (mut whole, mut repeated, mut deep) = (0.0, 0.0, 0.0);
-        for placement in tree.placements() {
-            if !belongs[placement.leaf as usize] || placement.time[0] <= 0.0 {
-                continue;
-            }
-            let time = placement.time[0];
-            whole += time;
-            // From the cause on downwards; a cause that is spread begins where it is called.
-            let folded = FoldedStack::of(self.vocabulary, placement.stack);
-            let from_leaf = tree.upward(placement.leaf).position(|node| candidate.nodes.contains(&node));
-            let start = from_leaf.map_or(0, |height| folded.frames.len().saturating_sub(height + 1));
-            let inside = &folded.frames[start..];
-            for frame in inside {
-                *times.entry(self.vocabulary.frame_of(*frame).function).or_default() += time;
-            }
-            if let Some(frame) = inside.last() {
-                *leaves.entry(self.vocabulary.frame_of(*frame).function).or_default() += time;
-            }
-            // Libraries that follow nested data call themselves, too; what a person can change is own code.
-            let is_own = |frame: FrameId| self.vocabulary.ownership_of(frame) == Ownership::Own;
-            let repeats = folded.repeats.iter().filter(|(frame, _)| is_own(*frame));
-            let most = repeats.map(|(_, times)| *times).max().unwrap_or(1);
-            repeated += time * f64::from(most);
-            deep += time * inside.len() as f64;
-        }
-        let whole = f64::max(whole, 1.0);
-        let mut functions: Vec<(String, f64)> =
-            times.iter().map(|(name, time)| (self.vocabulary.text_of(*name).to_owned(), time / whole)).collect();
-        functions.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
-        let widest_leaf = leaves.values().copied().fold(0.0, f64::max) / whole;
-        CauseLooks { functions, recursion: repeated / whole, widest_leaf, depth: deep / whole }
     }
 
     /// Traces of the slow requests that have most of a cause.
@@ -389,13 +317,6 @@ fn carriers(slow: &[f64], fast: &[f64], [durations, usual]: [&[f64]; 2]) -> Vec<
         (*value > most && is_most).then_some(at)
     };
     slow.iter().enumerate().filter_map(is_carrier).collect()
-}
-
-struct CauseLooks {
-    functions: Vec<(String, f64)>,
-    recursion: f64,
-    widest_leaf: f64,
-    depth: f64,
 }
 
 fn mean(values: &[f64]) -> f64 {

@@ -3,6 +3,8 @@
 //! Each language leaves other traces: where the file lies, what the package is called. What nothing speaks against
 //! is own code.
 
+use crate::words::Words;
+
 /// Whose code it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ownership {
@@ -13,351 +15,71 @@ pub enum Ownership {
 }
 
 /// Parts of paths where installed code lies, whatever the language.
-const LIBRARY_FOLDERS: &[&str] = &[
-    "/pkg/mod/",
-    "/go/src/",
-    "/libexec/src/",
-    "/golang/src/",
-    "goroot/",
-    "/vendor/",
-    "site-packages/",
-    "dist-packages/",
-    "/lib/python",
-    "/lib64/python",
-    "<frozen ",
-    "node_modules/",
-    "node:",
-    "internal/modules/",
-    ".cargo/registry/",
-    ".cargo/git/",
-    "/rustc/",
-    "/rustlib/",
-    "library/std/",
-    "library/core/",
-    "library/alloc/",
-    "/gems/",
-    "/lib/ruby/",
-    "/usr/include/",
-    "/usr/lib/",
-    "/sysdeps/",
-    "/nptl/",
-    "/build/glibc",
-    "vendor/bundle/",
-    "phar://",
-];
+static LIBRARY_FOLDERS: Words = Words::of(
+    "\
+    /pkg/mod/, /go/src/, /libexec/src/, /golang/src/, goroot/, /vendor/, site-packages/, dist-packages/, \
+    /lib/python, /lib64/python, <frozen , node_modules/, node:, internal/modules/, .cargo/registry/, \
+    .cargo/git/, /rustc/, /rustlib/, library/std/, library/core/, library/alloc/, /gems/, /lib/ruby/, \
+    /usr/include/, /usr/lib/, /sysdeps/, /nptl/, /build/glibc, vendor/bundle/, phar://",
+);
 
 /// Standard packages of Go, by their first and by their last element: profilers show either.
-const GO_STANDARD: &[&str] = &[
-    "archive",
-    "bufio",
-    "builtin",
-    "bytes",
-    "cmp",
-    "compress",
-    "container",
-    "context",
-    "crypto",
-    "database",
-    "debug",
-    "embed",
-    "encoding",
-    "errors",
-    "expvar",
-    "flag",
-    "fmt",
-    "go",
-    "hash",
-    "html",
-    "image",
-    "index",
-    "internal",
-    "io",
-    "iter",
-    "log",
-    "maps",
-    "math",
-    "mime",
-    "net",
-    "os",
-    "path",
-    "plugin",
-    "reflect",
-    "regexp",
-    "runtime",
-    "slices",
-    "sort",
-    "strconv",
-    "strings",
-    "structs",
-    "sync",
-    "syscall",
-    "testing",
-    "text",
-    "time",
-    "unicode",
-    "unique",
-    "unsafe",
-    "weak",
-];
-const GO_LAST: &[&str] = &[
-    "json",
-    "http",
-    "sql",
-    "xml",
-    "gob",
-    "gzip",
-    "flate",
-    "base64",
-    "hex",
-    "binary",
-    "csv",
-    "pem",
-    "tls",
-    "x509",
-    "sha256",
-    "sha1",
-    "md5",
-    "aes",
-    "rand",
-    "big",
-    "template",
-    "tabwriter",
-    "atomic",
-    "url",
-    "httputil",
-    "http2",
-    "poll",
-    "utf8",
-    "fs",
-    "filepath",
-    "ioutil",
-    "bits",
-    "syntax",
-    "trace",
-    "pprof",
-    "multipart",
-    "textproto",
-    "rpc",
-    "netip",
-    "user",
-    "exec",
-    "signal",
-    "list",
-    "heap",
-    "ring",
-    "slog",
-];
-const GO_LIBRARY_HOSTS: &[&str] =
-    &["golang.org/", "google.golang.org/", "gopkg.in/", "go.uber.org/", "k8s.io/", "go.opentelemetry.io/"];
+static GO_STANDARD: Words = Words::of(
+    "\
+    archive, bufio, builtin, bytes, cmp, compress, container, context, crypto, database, debug, embed, encoding, \
+    errors, expvar, flag, fmt, go, hash, html, image, index, internal, io, iter, log, maps, math, mime, net, os, \
+    path, plugin, reflect, regexp, runtime, slices, sort, strconv, strings, structs, sync, syscall, testing, \
+    text, time, unicode, unique, unsafe, weak",
+);
+static GO_LAST: Words = Words::of(
+    "\
+    json, http, sql, xml, gob, gzip, flate, base64, hex, binary, csv, pem, tls, x509, sha256, sha1, md5, aes, \
+    rand, big, template, tabwriter, atomic, url, httputil, http2, poll, utf8, fs, filepath, ioutil, bits, \
+    syntax, trace, pprof, multipart, textproto, rpc, netip, user, exec, signal, list, heap, ring, slog",
+);
+static GO_LIBRARY_HOSTS: Words = Words::of(
+    "\
+    golang.org/, google.golang.org/, gopkg.in/, go.uber.org/, k8s.io/, go.opentelemetry.io/",
+);
 
-const JAVA_LIBRARIES: &[&str] = &[
-    "java.",
-    "javax.",
-    "jakarta.",
-    "jdk.",
-    "sun.",
-    "com.sun.",
-    "kotlin.",
-    "kotlinx.",
-    "scala.",
-    "groovy.",
-    "clojure.",
-    "org.springframework.",
-    "org.apache.",
-    "org.eclipse.",
-    "org.hibernate.",
-    "org.jboss.",
-    "org.postgresql.",
-    "org.slf4j.",
-    "org.jooq.",
-    "org.h2.",
-    "org.mariadb.",
-    "org.codehaus.",
-    "io.netty.",
-    "io.grpc.",
-    "io.micrometer.",
-    "io.opentelemetry.",
-    "io.lettuce.",
-    "io.undertow.",
-    "io.vertx.",
-    "io.quarkus.",
-    "io.micronaut.",
-    "io.ktor.",
-    "com.fasterxml.",
-    "com.google.common.",
-    "com.google.protobuf.",
-    "com.google.gson.",
-    "com.mysql.",
-    "com.zaxxer.",
-    "com.mongodb.",
-    "com.github.benmanes.",
-    "com.datastax.",
-    "com.oracle.",
-    "ch.qos.",
-    "reactor.",
-    "rx.",
-    "akka.",
-    "okhttp3.",
-    "okio.",
-    "redis.clients.",
-    "net.bytebuddy.",
-    "one.profiler.",
-    "jvm.",
-];
-const DOTNET_LIBRARIES: &[&str] = &["System.", "Microsoft.", "Npgsql.", "Newtonsoft.", "Grpc.", "Google.Protobuf."];
-const RUST_LIBRARIES: &[&str] = &[
-    "std",
-    "core",
-    "alloc",
-    "tokio",
-    "hyper",
-    "hyper_util",
-    "h2",
-    "axum",
-    "tower",
-    "tonic",
-    "prost",
-    "serde",
-    "serde_core",
-    "hotspan_profiler",
-    "serde_json",
-    "regex",
-    "regex_automata",
-    "regex_syntax",
-    "futures",
-    "futures_util",
-    "futures_core",
-    "reqwest",
-    "rustls",
-    "ring",
-    "bytes",
-    "sqlx",
-    "diesel",
-    "rayon",
-    "crossbeam",
-    "parking_lot",
-    "hashbrown",
-    "mio",
-    "tracing",
-    "tracing_core",
-    "tracing_subscriber",
-    "actix_web",
-    "actix_rt",
-    "rocket",
-    "memchr",
-    "aho_corasick",
-    "http",
-    "http_body",
-    "compiler_builtins",
-    "hashbrown",
-    "mimalloc",
-    "jemallocator",
-    "hotspan_profiler",
-    "opentelemetry",
-    "num_cpus",
-];
+static JAVA_LIBRARIES: Words = Words::of(
+    "\
+    java., javax., jakarta., jdk., sun., com.sun., kotlin., kotlinx., scala., groovy., clojure., \
+    org.springframework., org.apache., org.eclipse., org.hibernate., org.jboss., org.postgresql., org.slf4j., \
+    org.jooq., org.h2., org.mariadb., org.codehaus., io.netty., io.grpc., io.micrometer., io.opentelemetry., \
+    io.lettuce., io.undertow., io.vertx., io.quarkus., io.micronaut., io.ktor., com.fasterxml., \
+    com.google.common., com.google.protobuf., com.google.gson., com.mysql., com.zaxxer., com.mongodb., \
+    com.github.benmanes., com.datastax., com.oracle., ch.qos., reactor., rx., akka., okhttp3., okio., \
+    redis.clients., net.bytebuddy., one.profiler., jvm.",
+);
+static DOTNET_LIBRARIES: Words = Words::of(
+    "\
+    System., Microsoft., Npgsql., Newtonsoft., Grpc., Google.Protobuf.",
+);
+static RUST_LIBRARIES: Words = Words::of(
+    "\
+    std, core, alloc, rustc, tokio, hyper, hyper_util, h2, axum, tower, tonic, prost, serde, serde_core, \
+    hotspan_profiler, serde_json, regex, regex_automata, regex_syntax, futures, futures_util, futures_core, \
+    reqwest, rustls, ring, bytes, sqlx, diesel, rayon, crossbeam, parking_lot, hashbrown, mio, tracing, \
+    tracing_core, tracing_subscriber, actix_web, actix_rt, rocket, memchr, aho_corasick, http, http_body, \
+    compiler_builtins, mimalloc, jemallocator, opentelemetry, num_cpus",
+);
 /// Functions of the C library, the loader, the kernel and the allocators.
-const SYSTEM_FUNCTIONS: &[&str] = &[
-    "malloc",
-    "calloc",
-    "realloc",
-    "free",
-    "cfree",
-    "memcpy",
-    "memmove",
-    "memset",
-    "memcmp",
-    "strlen",
-    "strcmp",
-    "syscall",
-    "read",
-    "write",
-    "poll",
-    "epoll_wait",
-    "select",
-    "recv",
-    "send",
-    "futex",
-    "clone",
-    "clone3",
-    "start_thread",
-    "_start",
-    "nanosleep",
-    "clock_nanosleep",
-    "usleep",
-    "recvmsg",
-    "sendmsg",
-    "recvfrom",
-    "sendto",
-    "fsync",
-    "fdatasync",
-    "pread64",
-    "pwrite64",
-    "accept",
-    "accept4",
-    "connect",
-    "open",
-    "openat",
-    "close",
-    "mmap",
-    "munmap",
-    "madvise",
-    "schedule",
-];
-const SYSTEM_PREFIXES: &[&str] = &[
-    "__",
-    "_int_",
-    "_IO_",
-    "_dl_",
-    "pthread_",
-    "std::",
-    "core::",
-    "alloc::",
-    "do_syscall",
-    "entry_SYSCALL",
-    "x64_sys",
-    "do_futex",
-    "do_nanosleep",
-    "do_epoll",
-    "do_select",
-    "do_wait",
-    "throttle_",
-    "sched_",
-    "preempt_",
-    "futex_",
-    "ksys_",
-    "vfs_",
-    "tcp_",
-    "sock_",
-    "ip_",
-    "schedule_",
-    "je_",
-    "mi_",
-    "tc_",
-    "runtime.",
-    "v8::",
-    "node::",
-    "uv_",
-    "uv__",
-    "PyEval_",
-    "_PyEval",
-    "PyObject_",
-    "_PyObject",
-    "Py_",
-    "_Py",
-    "rb_",
-    "zend_",
-    "G1",
-    "PS",
-    "SafepointSynchronize",
-    "ObjectMonitor",
-    "JavaThread",
-    "JavaCalls",
-    "libc.so",
-    "libpthread",
-    "ld-linux",
-    "[",
-];
+static SYSTEM_FUNCTIONS: Words = Words::of(
+    "\
+    malloc, calloc, realloc, free, cfree, memcpy, memmove, memset, memcmp, strlen, strcmp, syscall, read, write, \
+    poll, epoll_wait, select, recv, send, futex, clone, clone3, start_thread, _start, nanosleep, \
+    clock_nanosleep, usleep, recvmsg, sendmsg, recvfrom, sendto, fsync, fdatasync, pread64, pwrite64, accept, \
+    accept4, connect, open, openat, close, mmap, munmap, madvise, schedule",
+);
+static SYSTEM_PREFIXES: Words = Words::of(
+    "\
+    __, _int_, _IO_, _dl_, pthread_, std::, core::, alloc::, do_syscall, entry_SYSCALL, x64_sys, do_futex, \
+    do_nanosleep, do_epoll, do_select, do_wait, throttle_, sched_, preempt_, futex_, ksys_, vfs_, tcp_, sock_, \
+    ip_, schedule_, je_, mi_, _mi_, _rjem_, tc_, runtime., v8::, node::, uv_, uv__, PyEval_, _PyEval, PyObject_, \
+    _PyObject, Py_, _Py, rb_, zend_, G1, PS, SafepointSynchronize, ObjectMonitor, JavaThread, JavaCalls, \
+    libc.so, libpthread, ld-linux, [",
+);
 
 /// Whose code a function in a file is.
 pub fn ownership_of(function: &str, file: &str) -> Ownership {
@@ -437,19 +159,21 @@ fn is_rust_library(function: &str) -> bool {
     if function.contains(" as core::alloc::global::GlobalAlloc>") {
         return true;
     }
-    let inner = function.trim_start_matches(['<', '_', '&', '*']).trim_start_matches("mut ").trim_start_matches("dyn ");
-    let crate_name =
-        |text: &str| -> String { text.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect() };
-    let first = crate_name(inner);
-    if !RUST_LIBRARIES.contains(&first.as_str()) {
-        return false;
-    }
-    // `core::ops::function::FnOnce::call_once` is a library's; `<core::slice::Iter<T> as shop::Sum>::sum` is not.
-    match inner.split_once(" as ") {
-        Some((_, implemented)) if function.starts_with('<') => {
-            RUST_LIBRARIES.contains(&crate_name(implemented).as_str())
-        }
-        _ => true,
+    let is_library = |path: &str| {
+        let end = path.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(path.len());
+        RUST_LIBRARIES.contains(&&path[..end])
+    };
+    let Some(inner) = function.strip_prefix('<') else { return is_library(function.trim_start_matches('_')) };
+    let (of, implemented) = inner.split_once(" as ").map_or((inner, None), |(of, by)| (of, Some(by)));
+    let of = of.trim_start_matches(['<', '&', '*', '[', '(']).trim_start_matches("mut ").trim_start_matches("dyn ");
+    let has_path = of.split('>').next().is_some_and(|of| of.contains("::"));
+    match (has_path, implemented) {
+        // `<core::slice::Iter<T> as shop::Sum>::sum` is not a library's.
+        (true, Some(implemented)) => is_library(of) && is_library(implemented),
+        (true, None) => is_library(of),
+        // A type without a path is of no crate: `<T as shop::Sum>::sum` is of the trait's, `<[u8]>::to_vec` of a library.
+        (false, Some(implemented)) => is_library(implemented),
+        (false, None) => true,
     }
 }
 
@@ -470,6 +194,9 @@ mod tests {
             ("lookupTaxRate", "/app/src/tax.ts"),
             ("shop::tax::lookup_tax_rate", "src/tax.rs"),
             ("<shop::Cart as core::clone::Clone>::clone", ""),
+            ("<T as shop::Priced>::price", ""),
+            ("<&shop::Cart as core::fmt::Debug>::fmt", ""),
+            ("<alloc::vec::Vec<shop::Item> as shop::Priced>::price", ""),
             ("Acme.Shop.Tax.Lookup", "Tax.cs"),
             ("render", "/app/lib/render.rb"),
             ("calculate", ""),
@@ -495,6 +222,12 @@ mod tests {
             ("core::ops::function::FnOnce::call_once", ""),
             ("<alloc::vec::Vec<T> as core::clone::Clone>::clone", ""),
             ("<shop::Allocator as core::alloc::global::GlobalAlloc>::dealloc", "src/main.rs"),
+            ("__rustc::__rust_dealloc", "src/main.rs"),
+            ("<T as alloc::slice::<impl [T]>::to_vec_in::ConvertVec>::to_vec", ""),
+            ("<[u8]>::to_vec_in::<alloc::alloc::Global>", ""),
+            ("<*const u8>::copy_to_nonoverlapping", ""),
+            ("<&T as core::fmt::Display>::fmt", ""),
+            ("_mi_page_malloc_zero", ""),
             ("System.Text.Json.JsonSerializer.Deserialize", ""),
             ("call", "/usr/local/bundle/gems/rack-3.0/lib/rack/builder.rb"),
             ("__futex_abstimed_wait_common64", ""),

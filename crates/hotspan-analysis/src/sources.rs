@@ -8,9 +8,10 @@
 
 use hashbrown::HashMap;
 
-use crate::part::{Part, Signs, part_of_running, part_of_waiting};
+use crate::part::{Part, part_of_running, part_of_waiting};
 use crate::request::{Measure, Request, RequestSample};
-use crate::vocabulary::{OperationId, TextId, Vocabulary};
+use crate::signs::Signs;
+use crate::vocabulary::{FrameId, OperationId, TextId, Vocabulary};
 
 /// What one service's profiles say.
 #[derive(Debug, Default)]
@@ -69,6 +70,8 @@ pub struct Sources {
     services: HashMap<TextId, ServiceSources>,
     /// Time by operation.
     operation_times: HashMap<OperationId, RunningTime>,
+    /// What the name of each frame's function says.
+    signs: Vec<Signs>,
     running: Vec<Part>,
     waiting: Vec<Option<Part>>,
 }
@@ -91,7 +94,8 @@ const VALUES_LOOKED_AT: usize = 4096;
 impl Sources {
     /// Looks through the samples of both sides.
     pub fn of(vocabulary: &Vocabulary, sides: &[&[Request]]) -> Self {
-        let (running, waiting) = parts_of_stacks(vocabulary, sides);
+        let signs = signs_of_frames(vocabulary);
+        let (running, waiting) = parts_of_stacks(vocabulary, sides, &signs);
         let mut services: HashMap<TextId, ServiceSources> = HashMap::new();
         let mut operation_times: HashMap<OperationId, RunningTime> = HashMap::new();
         let mut values: HashMap<(TextId, Measure), Vec<i64>> = HashMap::new();
@@ -125,7 +129,7 @@ impl Sources {
                 sources.quantum[measure as usize] = small.min(LONGEST_PERIOD);
             }
         }
-        Self { services, operation_times, running, waiting }
+        Self { services, operation_times, signs, running, waiting }
     }
 
     /// Whether any profile of a service has samples of these requests.
@@ -142,6 +146,11 @@ impl Sources {
     /// Whether a service's waiting is seen.
     pub fn sees_waiting(&self, service: TextId) -> bool {
         self.measures(service).iter().any(|measure| *measure != Measure::Cpu)
+    }
+
+    /// What the name of a frame's function says.
+    pub fn signs_of(&self, frame: FrameId) -> Signs {
+        self.signs[frame as usize]
     }
 
     /// Time that one sample stands for, about.
@@ -199,15 +208,18 @@ impl Sources {
     }
 }
 
-/// What each stack that samples end with does while it runs, and what it waits for while it does not.
-fn parts_of_stacks(vocabulary: &Vocabulary, sides: &[&[Request]]) -> (Vec<Part>, Vec<Option<Part>>) {
+fn signs_of_frames(vocabulary: &Vocabulary) -> Vec<Signs> {
     // Frames of one function differ by their lines, which say nothing about it.
     let mut signs: HashMap<TextId, Signs> = HashMap::new();
-    let of_frame = |frame: u32| {
+    let of_frame = |frame: FrameId| {
         let function = vocabulary.frame_of(frame).function;
         *signs.entry(function).or_insert_with(|| Signs::of(vocabulary.text_of(function)))
     };
-    let signs: Vec<Signs> = (0..vocabulary.frame_count() as u32).map(of_frame).collect();
+    (0..vocabulary.frame_count() as FrameId).map(of_frame).collect()
+}
+
+/// What each stack that samples end with does while it runs, and what it waits for while it does not.
+fn parts_of_stacks(vocabulary: &Vocabulary, sides: &[&[Request]], signs: &[Signs]) -> (Vec<Part>, Vec<Option<Part>>) {
     let mut parts = (vec![Part::Cpu; vocabulary.stack_count()], vec![None; vocabulary.stack_count()]);
     let mut is_told = vec![false; vocabulary.stack_count()];
     for sample in sides.iter().flat_map(|side| side.iter()).flat_map(|request| &request.samples) {
