@@ -306,4 +306,26 @@ fn a_fix_is_seen_before_and_after() {
         assert!(interval[0].as_f64().unwrap() * interval[1].as_f64().unwrap() > 0.0, "{interval:?}");
     }
     assert_eq!(ask("now-20m..now-8m", "now-8m..now")["comparison"]["change"], "same");
+
+    // On a terminal and for a ticket, the two times are called by what they are.
+    for (before, after, slower) in [(first, second, "before"), (second, first, "after")] {
+        let command = |format: &str| {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_hotspan"));
+            command.args(["explain", "--before", before, "--after", after, "{ name = \"POST /api/checkout\" }"]);
+            let server = format!("http://{}", server.http);
+            let output = command.args(["--format", format, "--server", &server]).output().unwrap();
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            String::from_utf8(output.stdout).unwrap()
+        };
+        let text = command("text");
+        assert!(text.starts_with(if slower == "before" { "Faster: " } else { "Slower: " }), "{text}");
+        assert!(text.contains(&format!("60 requests {slower} of ")), "{text}");
+        assert!(text.contains(&format!("\nA request {slower}: spans, then code and waits\n")), "{text}");
+        let markdown = command("markdown");
+        assert!(markdown.starts_with("## Did the change help?"), "{markdown}");
+        assert!(markdown.contains(&format!("| where the time goes | a request {slower} |")), "{markdown}");
+        for shown in [text, markdown] {
+            assert!(!shown.contains("fast") && shown.contains("main.lookupTaxRate"), "{shown}");
+        }
+    }
 }

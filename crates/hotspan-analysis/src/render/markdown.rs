@@ -1,13 +1,14 @@
 //! An explanation for a ticket.
 
-use super::sentences::{details, headline, operation, part_name, sides, subject};
+use super::sentences::{details, headline, operation, part_name, side_names, sides, subject};
 use crate::explanation::Explanation;
 use crate::notes::ms;
 
 /// The explanation as Markdown.
 pub fn markdown(explanation: &Explanation, target: &str, link: &str) -> String {
-    let mut out =
-        format!("## Why is it slow?\n\n**{}**\n\n{}\n\n", escaped(&headline(explanation)), sides(explanation));
+    let names = side_names(explanation);
+    let title = if explanation.comparison.is_some() { "Did the change help?" } else { "Why is it slow?" };
+    let mut out = format!("## {title}\n\n**{}**\n\n{}\n\n", escaped(&headline(explanation)), sides(explanation));
     out.push_str(&format!("Target: `{}`  \nHotspan: <{link}>\n", target.replace('`', "'")));
     if let Some(comparison) = &explanation.comparison
         && !comparison.functions.is_empty()
@@ -27,7 +28,10 @@ pub fn markdown(explanation: &Explanation, target: &str, link: &str) -> String {
         }
     }
     if !explanation.causes.is_empty() {
-        out.push_str("\n| # | cause | where | kind | slow | fast | difference | share | samples |\n|---|---|---|---|---:|---:|---:|---:|---:|\n");
+        out.push_str(&format!(
+            "\n| # | cause | where | kind | {} | {} | difference | share | samples |\n|---|---|---|---|---:|---:|---:|---:|---:|\n",
+            names.slow, names.fast
+        ));
         for (rank, cause) in explanation.causes.iter().enumerate() {
             out.push_str(&format!(
                 "| {} | `{}` | {} | {} | {} | {} | {} ({} to {}) | {:.0} % | {} |\n",
@@ -45,7 +49,7 @@ pub fn markdown(explanation: &Explanation, target: &str, link: &str) -> String {
             ));
         }
         for (rank, cause) in explanation.causes.iter().enumerate() {
-            let lines = details(cause);
+            let lines = details(cause, names);
             if !lines.is_empty() {
                 out.push_str(&format!("\n{}. `{}`\n", rank + 1, code(&subject(cause))));
                 for line in lines {
@@ -54,7 +58,8 @@ pub fn markdown(explanation: &Explanation, target: &str, link: &str) -> String {
             }
         }
     }
-    out.push_str("\n| where the time goes | a slow request | a fast one |\n|---|---:|---:|\n");
+    let (slow, fast) = (names.one_slow, names.one_fast);
+    out.push_str(&format!("\n| where the time goes | {slow} | {fast} |\n|---|---:|---:|\n"));
     for part in &explanation.ledger.parts {
         let name = part.label.as_deref().unwrap_or_else(|| part_name(part.kind));
         out.push_str(&format!("| {} | {} | {} |\n", escaped(name), ms(part.ms), ms(part.fast_ms)));

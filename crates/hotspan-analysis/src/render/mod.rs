@@ -5,5 +5,5 @@ mod sentences;
 mod text;
 
 pub use markdown::markdown;
-pub use sentences::{headline, sentence};
+pub use sentences::{SideNames, headline, sentence, side_names};
 pub use text::text;

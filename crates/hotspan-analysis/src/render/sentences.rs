@@ -104,7 +104,7 @@ fn change(comparison: &Comparison) -> String {
 }
 
 /// The further lines about a cause: the way, the pattern, the calls, and which requests.
-pub(super) fn details(cause: &Cause) -> Vec<String> {
+pub(super) fn details(cause: &Cause, names: SideNames) -> Vec<String> {
     let mut lines = Vec::new();
     if !cause.via.is_empty() {
         lines.push(format!("via {}", cause.via.join(" > ")));
@@ -119,7 +119,7 @@ pub(super) fn details(cause: &Cause) -> Vec<String> {
         ));
     }
     if !cause.requests.is_empty() {
-        let named: Vec<String> = cause.requests.iter().map(which).collect();
+        let named: Vec<String> = cause.requests.iter().map(|separating| which(separating, names)).collect();
         lines.push(format!("where {}", named.join("; ")));
     }
     if let (Some(pattern), Some(helps)) = (cause.pattern, cause.helps) {
@@ -128,14 +128,15 @@ pub(super) fn details(cause: &Cause) -> Vec<String> {
     lines
 }
 
-fn which(separating: &Separating) -> String {
+fn which(separating: &Separating, names: SideNames) -> String {
     let Separating { attribute, value, slow, fast } = separating;
     match value {
         Some(value) => {
             format!(
-                "{attribute} = {value:?} ({:.0} % of these requests, {:.0} % of fast ones)",
+                "{attribute} = {value:?} ({:.0} % of these requests, {:.0} % {})",
                 slow * 100.0,
-                fast * 100.0
+                fast * 100.0,
+                names.in_fast
             )
         }
         None => format!("{attribute} is {} on average instead of {}", amount(*slow), amount(*fast)),
@@ -161,9 +162,39 @@ pub(super) fn part_name(kind: &str) -> &str {
     }
 }
 
+/// How the two sides are called: those in question, and those they are compared with.
+#[derive(Debug, Clone, Copy)]
+pub struct SideNames {
+    /// `slow`, or the time in which requests took longer.
+    pub slow: &'static str,
+    /// `fast`, or the other time.
+    pub fast: &'static str,
+    /// `a slow request`.
+    pub one_slow: &'static str,
+    /// `a fast one`.
+    pub one_fast: &'static str,
+    /// `in fast ones`.
+    pub in_fast: &'static str,
+}
+
+/// Two times are called by what they are. Where a change helped, what was before it is in question.
+pub fn side_names(explanation: &Explanation) -> SideNames {
+    const BEFORE: [&str; 2] = ["before", "a request before"];
+    const AFTER: [&str; 2] = ["after", "a request after"];
+    let [[slow, one_slow], [fast, one_fast]] = match &explanation.comparison {
+        None => {
+            let [one_slow, one_fast] = ["a slow request", "a fast one"];
+            return SideNames { slow: "slow", fast: "fast", one_slow, one_fast, in_fast: "in fast ones" };
+        }
+        Some(comparison) if comparison.change == Change::Faster => [BEFORE, AFTER],
+        Some(_) => [AFTER, BEFORE],
+    };
+    SideNames { slow, fast, one_slow, one_fast, in_fast: fast }
+}
+
 /// Who is compared with whom.
 pub(super) fn sides(explanation: &Explanation) -> String {
-    let (slow, fast) = (&explanation.slow, &explanation.fast);
+    let (slow, fast, names) = (&explanation.slow, &explanation.fast, side_names(explanation));
     if slow.spans == 0 {
         return "No request matches.".to_owned();
     }
@@ -175,8 +206,12 @@ pub(super) fn sides(explanation: &Explanation) -> String {
             ms(fast.mean_ms)
         );
     }
+    let [when, other] = match explanation.comparison {
+        Some(_) => [names.slow, names.fast].map(|name| format!(" {name}")),
+        None => Default::default(),
+    };
     format!(
-        "{} requests of {} against {} of {} on average; {} longer ({} to {}).",
+        "{} requests{when} of {} against {}{other} of {} on average; {} longer ({} to {}).",
         slow.spans,
         ms(slow.mean_ms),
         fast.spans,

@@ -1,7 +1,7 @@
 //! An explanation for a terminal: the answer, a short table, where the time goes, and what to know besides.
 
-use super::sentences::{called, details, headline, operation, part_name, place, sides};
-use crate::comparison::Comparison;
+use super::sentences::{called, details, headline, operation, part_name, place, side_names, sides};
+use crate::comparison::{Change, Comparison};
 use crate::explanation::Explanation;
 use crate::notes::{counted, ms};
 
@@ -10,6 +10,7 @@ const MOST_STEPS: usize = 25;
 
 /// The explanation as text.
 pub fn text(explanation: &Explanation) -> String {
+    let names = side_names(explanation);
     let mut out = format!("{}\n\n{}\n", headline(explanation), sides(explanation));
     if let Some(comparison) = &explanation.comparison {
         push_comparison(&mut out, comparison);
@@ -23,7 +24,7 @@ pub fn text(explanation: &Explanation) -> String {
         .map(|part| {
             let name = part.label.clone().unwrap_or_else(|| part_name(part.kind).to_owned());
             let share = part.ms / explanation.ledger.duration_ms.max(1e-9) * 100.0;
-            [name, ms(part.ms), format!("{share:.0} %"), format!("({} in fast ones)", ms(part.fast_ms))]
+            [name, ms(part.ms), format!("{share:.0} %"), format!("({} {})", ms(part.fast_ms), names.in_fast)]
         })
         .collect();
     push_table(&mut out, &rows, &[false, true, true, false]);
@@ -37,7 +38,7 @@ pub fn text(explanation: &Explanation) -> String {
                 let calls = if step.calls > 1.05 { format!(" x {:.1}", step.calls) } else { String::new() };
                 let operation = called(&step.service, &step.operation, step.callee.as_deref());
                 let name = format!("{}{operation}{calls}", "  ".repeat(step.depth.min(12)));
-                [name, ms(step.ms), format!("({} in fast ones)", ms(step.fast_ms))]
+                [name, ms(step.ms), format!("({} {})", ms(step.fast_ms), names.in_fast)]
             })
             .collect();
         let left_out = explanation.critical_path.len().saturating_sub(MOST_STEPS);
@@ -68,8 +69,9 @@ fn push_causes(out: &mut String, explanation: &Explanation) {
     if explanation.causes.is_empty() {
         return;
     }
+    let names = side_names(explanation);
     let title = match &explanation.comparison {
-        Some(comparison) if comparison.delta_ms < 0.0 => "What is gone",
+        Some(comparison) if comparison.change == Change::Faster => "What is gone",
         _ => "Causes",
     };
     out.push_str(&format!("\n{title}\n"));
@@ -79,10 +81,12 @@ fn push_causes(out: &mut String, explanation: &Explanation) {
         let place = place(cause).map_or(String::new(), |place| format!("  {place}"));
         out.push_str(&format!("{:>3}  {name}{place}{inside}\n", rank + 1));
         out.push_str(&format!(
-            "     {}: {} slow, {} fast, {} more ({} to {}), {:.0} %; {}, {}\n",
+            "     {}: {} {}, {} {}, {} more ({} to {}), {:.0} %; {}, {}\n",
             cause.kind,
             ms(cause.slow_ms),
+            names.slow,
             ms(cause.fast_ms),
+            names.fast,
             ms(cause.delta_ms),
             ms(cause.interval_ms[0]),
             ms(cause.interval_ms[1]),
@@ -90,7 +94,7 @@ fn push_causes(out: &mut String, explanation: &Explanation) {
             counted(cause.spans as u64, "request"),
             counted(cause.samples, "sample")
         ));
-        for line in details(cause) {
+        for line in details(cause, names) {
             out.push_str(&format!("     {line}\n"));
         }
     }

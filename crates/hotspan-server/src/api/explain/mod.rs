@@ -105,7 +105,8 @@ fn as_text(analysis: &Analysis, links: &Links) -> String {
             min_percent: FLAME_PERCENT,
             ..TextFlameOptions::default()
         };
-        text.push_str("\nA slow request: spans, then code and waits\n");
+        let one = render::side_names(&analysis.explanation).one_slow;
+        text.push_str(&format!("\nA{}: spans, then code and waits\n", one.trim_start_matches('a')));
         text.push_str(&text_flame(&tree, &options));
     }
     text.push_str(&format!("\n{}\n", links.explanation()));
