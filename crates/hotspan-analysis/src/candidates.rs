@@ -4,7 +4,7 @@ use hashbrown::HashMap;
 use hotspan_model::SpanKind;
 
 use crate::blame::Blame;
-use crate::causes::Findings;
+use crate::causes::{FEWEST_SAMPLES, Findings};
 use crate::moved::node_name;
 use crate::part::Part;
 use crate::tree::{NodeId, NodeKey, Tree};
@@ -17,6 +17,8 @@ const MOST_VIA: usize = 3;
 const MOST_OF_OPERATION: f64 = 0.5;
 /// Periods of sampling that it must have for that.
 const FEWEST_OF_ONE: f64 = 3.0;
+/// The same where usual requests are seen to do little else in that operation.
+const FEWEST_LIKE_OTHERS: f64 = 2.0;
 
 /// A cause before it is measured.
 #[derive(Debug, Clone)]
@@ -153,9 +155,27 @@ impl Findings<'_> {
         let slow = |node: NodeId| self.matrix.moments[0][node as usize].mean;
         let own: f64 = self.own_nodes(candidate.operation).map(slow).sum();
         let of_this: f64 = candidate.nodes.iter().map(|node| slow(*node)).sum();
-        let periods: f64 = candidate.nodes.iter().map(|node| self.matrix.samples[0][*node as usize].1).sum();
+        let periods = self.periods(candidate, 0);
+        let is_enough =
+            periods >= FEWEST_OF_ONE || (periods >= FEWEST_LIKE_OTHERS && self.is_all_that_others_do(candidate));
         let is_below = tree.node(candidate.operation).parent != Tree::ROOT;
-        is_below && candidate.function.is_some() && periods >= FEWEST_OF_ONE && of_this >= MOST_OF_OPERATION * own
+        is_below && candidate.function.is_some() && is_enough && of_this >= MOST_OF_OPERATION * own
+    }
+
+    /// Whether usual requests, too, are hardly ever seen doing anything else in this operation.
+    fn is_all_that_others_do(&self, candidate: &Candidate) -> bool {
+        let usual = |node: NodeId| self.matrix.moments[1][node as usize].mean;
+        let is_seen = |id: &NodeId| {
+            !matches!(self.ledger.tree.node(*id).key, NodeKey::Part(Part::Unexplained | Part::Downstream))
+        };
+        let seen: f64 = self.own_nodes(candidate.operation).filter(is_seen).map(usual).sum();
+        let of_this: f64 = candidate.nodes.iter().map(|node| usual(*node)).sum();
+        self.periods(candidate, 1) >= FEWEST_SAMPLES && of_this >= NEARLY_ALL * seen
+    }
+
+    /// Periods of sampling that a candidate's time is on one side.
+    fn periods(&self, candidate: &Candidate, side: usize) -> f64 {
+        candidate.nodes.iter().map(|node| self.matrix.samples[side][*node as usize].1).sum()
     }
 
     /// Whether what an operation takes longer is mostly this.

@@ -1,7 +1,7 @@
 //! What to know besides the causes: what could not be seen, why, and what to change to see it.
 
 use crate::causes::FEWEST_SAMPLES;
-use crate::explanation::{Explanation, Verdict, Widest};
+use crate::explanation::{Cause, Explanation, Verdict, Widest};
 use crate::ledger::Ledger;
 use crate::matrix::{FEW_REQUESTS, Matrix};
 use crate::moved::service_name;
@@ -13,6 +13,9 @@ use crate::vocabulary::{OperationId, Vocabulary};
 
 /// A share of the time that is worth a word.
 const WORTH_A_WORD: f64 = 0.2;
+
+/// The share of what a call takes longer that the called side must not have seen to be worth a word.
+const MOSTLY_UNSEEN: f64 = 0.5;
 
 /// The notes of an answer.
 pub(crate) fn notes(
@@ -50,6 +53,7 @@ pub(crate) fn notes(
     }
     unexplained(&mut notes, vocabulary, sources, (ledger, matrix), explanation, unlinked);
     nameless(&mut notes, explanation);
+    notes.extend(explanation.causes.iter().filter_map(|cause| on_the_way(cause, explanation)));
     sampling(&mut notes, explanation);
     notes.extend(scaled_note(vocabulary, &ledger.evidence.scaled));
     for skew in &explanation.coverage.clock_skew {
@@ -138,6 +142,24 @@ fn nameless(notes: &mut Vec<String>, explanation: &Explanation) {
             ));
         }
     }
+}
+
+/// Calls that take longer, though the called side does not: it has not begun, or its answer is on the way.
+fn on_the_way(cause: &Cause, explanation: &Explanation) -> Option<String> {
+    let callee = cause.callee.as_deref()?;
+    let steps = explanation.critical_path.iter().filter(|step| {
+        (&step.service, &step.operation, step.callee.as_deref()) == (&cause.service, &cause.operation, Some(callee))
+    });
+    // A step's own time is what no span below it was seen in.
+    let unseen: f64 = steps.map(|step| step.ms - step.fast_ms).sum();
+    (unseen > MOSTLY_UNSEEN * cause.delta_ms).then(|| {
+        format!(
+            "{} of what {} {} → {callee} takes longer are outside of what {callee} saw of it: on the network, or queued before {callee} began.",
+            ms(unseen),
+            cause.service,
+            cause.operation
+        )
+    })
 }
 
 /// What to change for more samples.

@@ -6,7 +6,7 @@ mod scenarios;
 
 use hotspan_analysis::statistics::random::Random;
 use hotspan_analysis::{Question, Request, Subject, Vocabulary, analyse};
-use hotspan_model::SpanKind::{Client, Server};
+use hotspan_model::SpanKind::{Client, Internal, Server};
 use scenarios::workload::{Waits, Workshop};
 use scenarios::{Outcome, Planted};
 
@@ -78,5 +78,73 @@ fn a_long_wait_is_before_a_shorter_call() {
         let functions: Vec<Option<&str>> = causes.iter().map(|cause| cause.function.as_deref()).collect();
         assert_eq!(functions.first(), Some(&Some("tax::load_exemptions")), "seed {seed}: {causes:#?}");
         assert!(causes.iter().any(|cause| cause.operation == "POST rates"), "seed {seed}: {causes:#?}");
+    }
+}
+
+/// Scenario: calls to a service that take long before that service begins, as where its threads are all busy.
+/// Guarantee: the call is named, not the called service, and a note says that the called side did not see the time; where the
+/// called side is what takes long, there is no such note.
+#[test]
+fn time_on_the_way_is_not_the_called_services() {
+    let ask = |[queue, work]: [f64; 2]| {
+        let (mut vocabulary, mut random, mut stacks) = (Vocabulary::default(), Random::new(3), Default::default());
+        let mut request = |number: u64| {
+            let is_slow = number < 20;
+            let mut shop = Workshop::new(&mut vocabulary, &mut stacks, &mut random, number);
+            shop.enter("checkout", "POST /api/checkout", Server);
+            let call = shop.enter("checkout", "POST", Client) as usize;
+            let [queue, work] = [if is_slow { queue } else { 2.0 }, if is_slow { work } else { 8.0 }];
+            let (queue, work) = (shop.about(queue), shop.about(work));
+            shop.gap(queue);
+            shop.enter("order", "POST /v1/orders", Server);
+            shop.work(&["order::serve|src/main.rs|7", "order::price|src/price.rs|21"], work);
+            (shop.finish(), call)
+        };
+        let mut requests: Vec<(Request, usize)> = (0..120).map(&mut request).collect();
+        let operation = vocabulary.call("checkout", "POST", Client, "order");
+        requests.iter_mut().for_each(|(request, call)| request.spans[*call].operation = operation);
+        let mut slow: Vec<Request> = requests.into_iter().map(|(request, _)| request).collect();
+        let fast = slow.split_off(20);
+        let (subject, text) = (Subject::Cohort, String::new());
+        analyse(Question { vocabulary, slow, fast, subject, seed: 1, text, unlinked: Vec::new() }).explanation
+    };
+    let says_so = |note: &String| note.contains("outside of what order saw");
+    let queued = ask([300.0, 8.0]);
+    assert_eq!((queued.causes[0].operation.as_str(), queued.causes[0].kind), ("POST", "downstream"), "{queued:#?}");
+    assert!(queued.notes.iter().any(says_so), "{:#?}", queued.notes);
+    let worked = ask([2.0, 300.0]);
+    assert_eq!(worked.causes[0].function.as_deref(), Some("order::price"), "{worked:#?}");
+    assert!(!worked.notes.iter().any(says_so), "{:#?}", worked.notes);
+}
+
+/// Scenario: one slow request, two samples of which are in its slow operation; others do the same there, or something else.
+/// Guarantee: two samples name a function that usual requests do nothing beside; if they do other things, the operation alone
+/// is named.
+#[test]
+fn two_samples_are_enough_where_others_do_nothing_else() {
+    for (others_do, named) in [("shop::best_bundle", Some("shop::best_bundle")), ("shop::print_offer", None)] {
+        let (mut vocabulary, mut random, mut stacks) = (Vocabulary::default(), Random::new(8), Default::default());
+        let request = |number: u64| {
+            let mut shop = Workshop::new(&mut vocabulary, &mut stacks, &mut random, number);
+            shop.cpu_period = 100_000_000;
+            shop.enter("shop", "POST /offers", Server);
+            shop.enter("shop", "find_bundle", Internal);
+            let (function, time) = if number == 0 { ("shop::best_bundle", 200.0) } else { (others_do, 30.0) };
+            let frame = format!("{function}|src/offers.rs|33");
+            shop.work(&["tokio::runtime::run", &frame], time);
+            shop.finish()
+        };
+        let mut requests: Vec<Request> = (0..80).map(request).collect();
+        let fast = requests.split_off(1);
+        assert_eq!(requests[0].samples.len(), 2);
+        let (subject, text) = (Subject::Single, String::new());
+        let question = Question { vocabulary, slow: requests, fast, subject, seed: 1, text, unlinked: Vec::new() };
+        let causes = analyse(question).explanation.causes;
+        assert_eq!(causes.len(), 1, "{causes:#?}");
+        assert_eq!(
+            (causes[0].operation.as_str(), causes[0].function.as_deref()),
+            ("find_bundle", named),
+            "{causes:#?}"
+        );
     }
 }
