@@ -24,6 +24,12 @@ pub(crate) struct QueryArguments {
     /// Whose samples count: the spans' own, those of everything they called, of their traces, or of their processes
     #[arg(long, value_parser = ["span", "subtree", "trace", "process"], default_value = "span")]
     scope: String,
+    /// Which samples count: those that name the span, or also its local root at its time, or also its thread at its time
+    #[arg(long, value_parser = ["exact", "inherited", "inferred"], default_value = "inherited")]
+    links: String,
+    /// For flame: spans above, their code and waits below, in one tree that is as wide as a request takes on average
+    #[arg(long)]
+    merged: bool,
     /// How many traces to list
     #[arg(long, value_name = "N", default_value = "20")]
     limit: u32,
@@ -37,6 +43,7 @@ pub(crate) struct QueryArguments {
 const EXAMPLES: &str = "Examples:
   hotspan query '{ resource.service.name = \"order\" && duration > 500ms }'
   hotspan query '{ name = \"POST /checkout\" && duration > 1s } | flame(cpu)' --scope subtree
+  hotspan query '{ name = \"POST /checkout\" && duration > 1s } | flame(cpu)' --merged
   hotspan query '{ name = \"POST /checkout\" } | top(10, wall)'
   hotspan query '{ duration > 1s } | diff({ duration < 100ms }, cpu)'
   hotspan query '{ name = \"POST /checkout\" && duration > 1s } | ledger()'
@@ -60,12 +67,19 @@ pub(crate) fn run(arguments: &QueryArguments) -> anyhow::Result<()> {
 
 /// The answer of a query that ends in `flame(…)`, `top(…)` or `diff(…)`: the server draws.
 fn cohort(client: &Client, arguments: &QueryArguments) -> anyhow::Result<String> {
+    let format = match (arguments.merged, arguments.json) {
+        (true, true) => "merged",
+        (true, false) => "merged_text",
+        (false, true) => "json",
+        (false, false) => "text",
+    };
     let body = json!({
         "query": arguments.query,
         "from": arguments.from,
         "to": arguments.to,
         "scope": arguments.scope,
-        "format": if arguments.json { "json" } else { "text" },
+        "links": arguments.links,
+        "format": format,
     });
     let answer = client.post_json("/api/v1/cohort", &body)?;
     if arguments.json { Ok(format!("{:#}", answer.json()?)) } else { Ok(answer.text()) }
