@@ -77,6 +77,11 @@ pub(crate) struct AttributeCounts {
 }
 
 impl AttributeCounts {
+    /// Gives an attribute a column however often it occurs.
+    pub(crate) fn keep(&mut self, key: &str, column_type: ColumnType) {
+        self.counts.insert((key.to_owned(), column_type), u64::MAX);
+    }
+
     /// Counts the attributes of a batch, those in maps and those in columns.
     pub(crate) fn add(&mut self, batch: &RecordBatch) -> Result<()> {
         self.spans += batch.num_rows() as u64;
@@ -98,7 +103,8 @@ impl AttributeCounts {
             }
         }
         for ((key, column_type), count) in local {
-            *self.counts.entry((key.to_owned(), column_type)).or_default() += count;
+            let sum = self.counts.entry((key.to_owned(), column_type)).or_default();
+            *sum = sum.saturating_add(count);
         }
         Ok(())
     }
@@ -108,7 +114,7 @@ impl AttributeCounts {
         let mut frequent: Vec<(&(String, ColumnType), u64)> = self
             .counts
             .iter()
-            .filter(|(_, count)| **count * SPANS_PER_VALUE >= self.spans)
+            .filter(|(_, count)| count.saturating_mul(SPANS_PER_VALUE) >= self.spans)
             .map(|(key, count)| (key, *count))
             .collect();
         frequent.sort_unstable_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(b.0)));
@@ -147,82 +153,138 @@ impl AttributeColumns {
         &self.schema
     }
 
-    /// The same spans with their attributes in these columns and in the maps.
+    /// The same spans with their attributes in these columns and in the maps. Columns that they have already stay as they are,
+    /// which is most of them, since files of one hour mostly agree on what is frequent.
     pub(crate) fn conform(&self, batch: &RecordBatch) -> Result<RecordBatch> {
-        let rows: Vec<u32> = (0..batch.num_rows() as u32).collect();
-        self.conform_rows(batch, batch, &rows)
+        let kept: Vec<Option<ArrayRef>> = self.columns.iter().map(|column| column_of(batch, column)).collect();
+        let present = batch.schema_ref().fields().iter().filter(|field| attribute_field(field).is_some()).count();
+        let attributes = if kept.iter().flatten().count() == self.columns.len().max(present) {
+            let map = |name| arrays::maps(batch, name).map(|map| Arc::new(map.clone()) as ArrayRef);
+            Distributed {
+                texts: map("attributes")?,
+                others: map("attributes_json")?,
+                columns: kept.into_iter().flatten().collect(),
+            }
+        } else {
+            let rows: Vec<u32> = (0..batch.num_rows() as u32).collect();
+            self.distribute(batch, &rows, kept)?
+        };
+        self.assemble(batch, attributes)
     }
 
     /// Some of the spans of a batch, of which `others` has all columns but the maps, with their attributes in these
     /// columns and in the maps. The maps are the most of a span: here they are read in their new order, not moved first.
     pub(crate) fn conform_rows(&self, maps: &RecordBatch, others: &RecordBatch, rows: &[u32]) -> Result<RecordBatch> {
-        let (count, batch) = (rows.len(), others);
-        let (texts, others, builders) = self.distribute(maps, rows)?;
+        self.assemble(others, self.distribute(maps, rows, vec![None; self.columns.len()])?)
+    }
+
+    fn assemble(&self, batch: &RecordBatch, attributes: Distributed) -> Result<RecordBatch> {
         let mut columns: Vec<ArrayRef> = Vec::with_capacity(self.schema.fields().len());
         for field in Table::Spans.schema().fields() {
             columns.push(match field.name().as_str() {
-                "attributes" => Arc::clone(&texts),
-                "attributes_json" => Arc::clone(&others),
+                "attributes" => Arc::clone(&attributes.texts),
+                "attributes_json" => Arc::clone(&attributes.others),
                 name => Arc::clone(batch.column_by_name(name).ok_or_else(|| LakeError::Damaged {
                     path: format!("column {name}"),
                     reason: "is missing".to_owned(),
                 })?),
             });
         }
-        columns.extend(builders.into_iter().map(|builder| builder.finish(count)));
+        columns.extend(attributes.columns);
         Ok(RecordBatch::try_new(Arc::clone(&self.schema), columns)?)
     }
 
-    /// The attributes of these rows of a batch: the two maps that are left, and the columns.
-    fn distribute(&self, batch: &RecordBatch, rows: &[u32]) -> Result<(ArrayRef, ArrayRef, Vec<ColumnBuilder>)> {
+    /// The attributes of these rows of a batch: the two maps that are left, and the columns, of which `kept` ones have all
+    /// that they can have.
+    fn distribute(&self, batch: &RecordBatch, rows: &[u32], kept: Vec<Option<ArrayRef>>) -> Result<Distributed> {
         let texts = map_entries(arrays::maps(batch, "attributes")?)?;
         let others = map_entries(arrays::maps(batch, "attributes_json")?)?;
-        let mut builders: Vec<ColumnBuilder> =
-            self.columns.iter().map(|(_, column_type)| ColumnBuilder::new(*column_type, rows.len())).collect();
+        let mut columns: Vec<OutputColumn> = self
+            .columns
+            .iter()
+            .zip(kept)
+            .map(|((_, column_type), kept)| match kept {
+                Some(column) => OutputColumn::Kept(column),
+                None => OutputColumn::Filled(ColumnBuilder::new(*column_type, rows.len())),
+            })
+            .collect();
         let mut rest = RestOfMaps::default();
-        let schema = batch.schema_ref();
-        let present: Vec<(Option<usize>, &str, PresentColumn<'_>)> = schema
+        let leaving: Vec<(&str, PresentColumn<'_>)> = batch
+            .schema_ref()
             .fields()
             .iter()
             .zip(batch.columns())
             .filter_map(|(field, column)| {
                 let (key, column_type) = attribute_field(field)?;
-                let place = self.places.get(key).copied().filter(|at| self.columns[*at].1 == column_type);
-                Some((place, key, PresentColumn::new(column.as_ref(), column_type)?))
+                let stays = self.places.get(key).is_some_and(|place| self.columns[*place].1 == column_type);
+                if stays { None } else { Some((key, PresentColumn::new(column.as_ref(), column_type)?)) }
             })
             .collect();
         for (at, row) in rows.iter().map(|row| *row as usize).enumerate() {
-            for (place, key, column) in &present {
-                match place {
-                    Some(place) => column.copy(row, at, &mut builders[*place]),
-                    None => column.move_to_map(row, key, &mut rest),
-                }
+            for (key, column) in &leaving {
+                column.move_to_map(row, key, &mut rest);
             }
             for entry in texts.range_of(row) {
                 let (key, value) = (texts.keys.value(entry), texts.values.value(entry));
-                let placed = self.places.get(key).is_some_and(|place| builders[*place].push_text(at, value));
-                if !placed {
+                let builder = self.places.get(key).and_then(|place| columns[*place].builder());
+                if !builder.is_some_and(|builder| builder.push_text(at, value)) {
                     rest.texts.entry(key, value);
                 }
             }
             for entry in others.range_of(row) {
                 let (key, json) = (others.keys.value(entry), others.values.value(entry));
-                let placed = self.places.get(key).is_some_and(|place| builders[*place].push_json(at, json));
-                if !placed {
+                let builder = self.places.get(key).and_then(|place| columns[*place].builder());
+                if !builder.is_some_and(|builder| builder.push_json(at, json)) {
                     rest.others.entry(key, json);
                 }
             }
             rest.end_row();
         }
         let (texts, others) = rest.finish()?;
-        Ok((texts, others, builders))
+        let columns = columns.into_iter().map(|column| column.finish(rows.len())).collect();
+        Ok(Distributed { texts, others, columns })
+    }
+}
+
+/// The attributes of some spans: those in maps, and those in columns.
+struct Distributed {
+    texts: ArrayRef,
+    others: ArrayRef,
+    columns: Vec<ArrayRef>,
+}
+
+/// The column of this attribute and type, if a batch has one.
+fn column_of(batch: &RecordBatch, (key, column_type): &(String, ColumnType)) -> Option<ArrayRef> {
+    let column = batch.column_by_name(&format!("{ATTRIBUTE_PREFIX}{key}"))?;
+    (ColumnType::from_data_type(column.data_type()) == Some(*column_type)).then(|| Arc::clone(column))
+}
+
+/// A column of the output: as it is in the input, or filled from its maps.
+enum OutputColumn {
+    Kept(ArrayRef),
+    Filled(ColumnBuilder),
+}
+
+impl OutputColumn {
+    fn builder(&mut self) -> Option<&mut ColumnBuilder> {
+        match self {
+            Self::Kept(_) => None,
+            Self::Filled(builder) => Some(builder),
+        }
+    }
+
+    fn finish(self, rows: usize) -> ArrayRef {
+        match self {
+            Self::Kept(column) => column,
+            Self::Filled(builder) => builder.finish(rows),
+        }
     }
 }
 
 /// The same spans, as far as their columns were read, with all attributes in the two maps.
 pub fn fold_attributes(batch: &RecordBatch) -> Result<RecordBatch> {
     let rows: Vec<u32> = (0..batch.num_rows() as u32).collect();
-    let (texts, others, _) = AttributeColumns::new(Vec::new()).distribute(batch, &rows)?;
+    let Distributed { texts, others, .. } = AttributeColumns::new(Vec::new()).distribute(batch, &rows, Vec::new())?;
     let mut fields = Vec::new();
     let mut columns = Vec::new();
     for (field, column) in batch.schema_ref().fields().iter().zip(batch.columns()) {
@@ -395,18 +457,6 @@ impl<'a> PresentColumn<'a> {
             ColumnType::Double => column.downcast_ref().map(Self::Double),
             ColumnType::Bool => column.downcast_ref().map(Self::Bool),
         }
-    }
-
-    /// Carries a value over into row `to` of the output's column of the same type.
-    fn copy(&self, row: usize, to: usize, builder: &mut ColumnBuilder) {
-        let copied = match self {
-            Self::Text(column) if column.is_valid(row) => builder.push_text(to, column.value(row)),
-            Self::Int(column) if column.is_valid(row) => builder.push_int(to, column.value(row)),
-            Self::Double(column) if column.is_valid(row) => builder.push_double(to, column.value(row)),
-            Self::Bool(column) if column.is_valid(row) => builder.push_bool(to, column.value(row)),
-            _ => true,
-        };
-        debug_assert!(copied, "columns of one key and type are filled once a row");
     }
 
     /// Puts a value back into the maps, since the output has no column for it.

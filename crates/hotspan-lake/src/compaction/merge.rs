@@ -7,9 +7,10 @@ use arrow::compute::interleave_record_batch;
 use arrow::datatypes::SchemaRef;
 use futures::StreamExt;
 use futures::stream::BoxStream;
+use hashbrown::HashMap;
 use hotspan_model::TenantId;
 
-use super::attributes::{ATTRIBUTE_PREFIX, AttributeColumns, AttributeCounts};
+use super::attributes::{ATTRIBUTE_PREFIX, AttributeColumns, AttributeCounts, ColumnType, attribute_field};
 use super::first_level::{is_set, write_segment};
 use super::keys::SortKeys;
 use super::rollup::{RollupRow, RollupSums, rollup_batch};
@@ -281,12 +282,27 @@ fn write_hours(lake: &Lake, tenant: &TenantId, partition: i64, hours: RollupSums
     write_segment(lake, tenant, Table::Rollup1h, partition, &batch).map(Some)
 }
 
-/// The attribute columns for a merged file: those that deserve it by what all inputs hold.
+/// The attribute columns for a merged file: those that all inputs have, and what else deserves one by what they hold. The
+/// first are not counted again, since that would mean to read them once more.
 async fn choose_attribute_columns(lake: &Lake, inputs: &[Arc<Segment>]) -> Result<AttributeColumns> {
-    let mut counts = AttributeCounts::default();
+    let mut inputs_with: HashMap<(String, ColumnType), usize> = HashMap::new();
     for segment in inputs {
-        let options = ReadOptions::columns(&["attributes", "attributes_json"]).with_prefix(ATTRIBUTE_PREFIX);
-        let mut stream = lake.reader().stream(segment, options).await?;
+        let schema = lake.reader().schema_of(segment).await?;
+        for (key, column_type) in schema.fields().iter().filter_map(|field| attribute_field(field)) {
+            *inputs_with.entry((key.to_owned(), column_type)).or_default() += 1;
+        }
+    }
+    let mut counts = AttributeCounts::default();
+    let mut counted = vec!["attributes".to_owned(), "attributes_json".to_owned()];
+    for ((key, column_type), having) in inputs_with {
+        if having == inputs.len() {
+            counts.keep(&key, column_type);
+        } else {
+            counted.push(format!("{ATTRIBUTE_PREFIX}{key}"));
+        }
+    }
+    for segment in inputs {
+        let mut stream = lake.reader().stream(segment, ReadOptions::columns(&counted)).await?;
         while let Some(batch) = stream.next().await {
             counts.add(&batch?)?;
         }

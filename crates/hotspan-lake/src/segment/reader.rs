@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use arrow::array::{Array, AsArray, BooleanArray, RecordBatch, RecordBatchOptions, TimestampNanosecondArray};
 use arrow::compute::filter_record_batch;
-use arrow::datatypes::{Schema, TimestampNanosecondType, UInt64Type};
+use arrow::datatypes::{Schema, SchemaRef, TimestampNanosecondType, UInt64Type};
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
@@ -302,6 +302,11 @@ impl SegmentReader {
             builder = builder.with_row_filter(RowFilter::new(predicates));
         }
         Ok(builder.build()?.map_err(LakeError::from).boxed())
+    }
+
+    /// The columns of a segment above level 0.
+    pub(crate) async fn schema_of(&self, segment: &Segment) -> Result<SchemaRef> {
+        Ok(Arc::clone(self.footer(segment).await?.plain.schema()))
     }
 
     /// The footer of a segment with its schema, which takes longer to make from the footer than a look-up may.
