@@ -272,6 +272,10 @@ impl<'a> Monitor<'a> {
         if wanted { 1_000_000_000 / u64::from(self.rate.hertz().max(1)) } else { 0 }
     }
 
+    fn wants_memory(&self) -> bool {
+        self.policy.wants("memory", self.config.memory_interval.is_some())
+    }
+
     fn wall_period(&self) -> u64 {
         let wanted = self.policy.wants("wall", self.config.wall_hertz.is_some());
         if wanted { 1_000_000_000 / u64::from(self.config.wall_hertz.unwrap_or(10).max(1)) } else { 0 }
@@ -310,13 +314,19 @@ impl<'a> Monitor<'a> {
     fn apply_settings(&mut self) {
         self.rate.want(self.wanted_hertz());
         self.sampler.set_period(self.cpu_period());
-        let memory = self.policy.wants("memory", self.config.memory_interval.is_some());
-        heap::set_interval(memory.then(|| self.config.memory_interval.unwrap_or(512 << 10)));
+        heap::set_interval(self.wants_memory().then(|| self.config.memory_interval.unwrap_or(512 << 10)));
         sync::profile_locks(self.policy.wants("locks", self.config.locks));
         measure_span_times(self.wall_period() > 0);
         let conditions = self.conditions().clone();
         watch_requests(!conditions.keep_everything());
         self.aggregator.set_conditions(conditions);
+    }
+
+    /// What was asked for and cannot be had.
+    fn remarks(&self) -> Vec<String> {
+        let no_allocator = self.running && self.wants_memory() && !heap::is_installed();
+        let remark = "memory is not profiled: the program's #[global_allocator] is no HeapProfiler";
+        if no_allocator { vec![remark.to_owned()] } else { Vec::new() }
     }
 
     fn apply_policy(&mut self, policy: Result<Policy, String>) {
@@ -386,6 +396,7 @@ impl<'a> Monitor<'a> {
             dropped_uploads: uploads.dropped.load(Ordering::Relaxed),
             upload_retries: uploads.retries.load(Ordering::Relaxed),
             uploaded_bytes: uploads.bytes.load(Ordering::Relaxed),
+            remarks: self.remarks(),
             last_error: self.policy_error.clone().or(upload_error),
             kept_requests: requests.kept_requests,
             folded_requests: requests.folded_requests,

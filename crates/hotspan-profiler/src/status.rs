@@ -51,6 +51,8 @@ pub struct Status {
     pub uploaded_bytes: u64,
     /// What went wrong last, if anything did.
     pub last_error: Option<String>,
+    /// What was asked for and cannot be had here, in words.
+    pub remarks: Vec<String>,
     /// Requests whose samples were kept in full.
     pub kept_requests: u64,
     /// Requests whose samples were folded into the aggregate.
@@ -92,6 +94,7 @@ impl Status {
             upload_retries: 0,
             uploaded_bytes: 0,
             last_error: None,
+            remarks: Vec::new(),
             kept_requests: 0,
             folded_requests: 0,
             undecided_requests: 0,
@@ -141,6 +144,8 @@ impl Status {
         fields.push(format!("\"mode\":\"{}\"", self.mode.as_str()));
         fields.push(format!("\"overhead_percent\":{:.4}", self.overhead_percent()));
         fields.push(format!("\"last_error\":{}", self.last_error.as_deref().map_or("null".into(), quoted)));
+        let remarks: Vec<String> = self.remarks.iter().map(|remark| quoted(remark)).collect();
+        fields.push(format!("\"remarks\":[{}]", remarks.join(",")));
         let changes: Vec<String> = self.rate_changes.iter().map(change_json).collect();
         fields.push(format!("\"rate_changes\":[{}]", changes.join(",")));
         format!("{{{}}}", fields.join(","))

@@ -40,6 +40,19 @@ fn start_stop_and_status_over_http() {
     recording.finish();
 }
 
+/// Scenario: memory is to be profiled in a program whose allocator is not ours.
+/// Guarantee: the status says so in words, in code and over HTTP, instead of showing an empty profile.
+#[test]
+fn what_cannot_be_had_is_told() {
+    let _turn = one_at_a_time();
+    let control = ([127, 0, 0, 1], 0).into();
+    let recording = Recording::start(|builder| builder.memory(512 << 10).control(control, TOKEN));
+    let remarks = recording.profiler.status().remarks;
+    assert!(remarks.len() == 1 && remarks[0].contains("HeapProfiler"), "{remarks:?}");
+    assert!(ask(recording.profiler.control_address().unwrap(), "GET").contains(&remarks[0]));
+    recording.finish();
+}
+
 /// Scenario: the server's policy asks for a boost and other types; a second profiler is tried meanwhile.
 /// Guarantee: the policy is applied and its change of rate recorded; the second profiler is refused.
 #[test]

@@ -44,6 +44,7 @@ fn bytes_allocated_and_in_use_are_estimated() {
     }
     recording.profiler.flush();
     let status = recording.profiler.status();
+    assert_eq!(status.remarks, Vec::<String>::new());
     drop(kept);
     let seen = recording.finish();
     let bytes = (count * size) as f64;

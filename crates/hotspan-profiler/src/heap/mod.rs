@@ -145,6 +145,13 @@ pub(crate) fn set_interval(interval: Option<usize>) {
     INTERVAL.store(interval.unwrap_or(0), Ordering::Relaxed);
 }
 
+/// Whether the program's allocator is a [`HeapProfiler`]: without one there is nothing to sample.
+pub(crate) fn is_installed() -> bool {
+    let before = BYTES_TO_NEXT.get();
+    drop(std::hint::black_box(Box::new([0u8; 64])));
+    BYTES_TO_NEXT.get() != before
+}
+
 /// Whether a sampled allocation has not been freed.
 pub(crate) fn is_live(token: u64) -> bool {
     LIVE.is_live(token)
