@@ -6,16 +6,13 @@
 
 use std::sync::Arc;
 
-use arrow::array::{
-    Array, ArrayRef, BooleanArray, BooleanBuilder, Float64Array, Float64Builder, Int64Array, Int64Builder, MapArray,
-    RecordBatch, StringArray, StringBuilder,
-};
+use arrow::array::{Array, ArrayRef, MapArray, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use hashbrown::HashMap;
 
+use super::attribute_values::{ColumnBuilder, PresentColumn, RestOfMaps};
 use crate::arrays;
 use crate::error::{LakeError, Result};
-use crate::rows::MapColumn;
 use crate::table::Table;
 
 /// What the name of an attribute column starts with.
@@ -59,7 +56,7 @@ impl ColumnType {
     }
 
     /// The type of a value from its JSON; none for what has no column type.
-    fn of_json(json: &str) -> Option<Self> {
+    pub(super) fn of_json(json: &str) -> Option<Self> {
         match json.as_bytes().first()? {
             b't' | b'f' => Some(Self::Bool),
             b'-' | b'0'..=b'9' if json.contains(['.', 'e']) => Some(Self::Double),
@@ -327,153 +324,5 @@ fn map_entries(map: &MapArray) -> Result<MapEntries<'_>> {
     match (map.keys().as_any().downcast_ref(), map.values().as_any().downcast_ref()) {
         (Some(keys), Some(values)) => Ok(MapEntries { offsets: map.value_offsets(), keys, values }),
         _ => Err(LakeError::Damaged { path: "attributes".to_owned(), reason: "the map is not of text".to_owned() }),
-    }
-}
-
-/// What no column takes.
-#[derive(Default)]
-struct RestOfMaps {
-    texts: MapColumn,
-    others: MapColumn,
-}
-
-impl RestOfMaps {
-    fn end_row(&mut self) {
-        self.texts.end_row();
-        self.others.end_row();
-    }
-
-    fn finish(self) -> Result<(ArrayRef, ArrayRef)> {
-        Ok((Arc::new(self.texts.finish()?), Arc::new(self.others.finish()?)))
-    }
-}
-
-/// A column being filled row by row; rows that nothing was pushed for are null.
-enum ColumnBuilder {
-    Text(StringBuilder),
-    Int(Int64Builder),
-    Double(Float64Builder),
-    Bool(BooleanBuilder),
-}
-
-macro_rules! fill_up {
-    ($builder:expr, $row:expr) => {
-        // A key that stands twice in one span fills its column once; the second value stays in the map.
-        if $builder.len() > $row {
-            return false;
-        }
-        while $builder.len() < $row {
-            $builder.append_null();
-        }
-    };
-}
-
-impl ColumnBuilder {
-    fn new(column_type: ColumnType, rows: usize) -> Self {
-        match column_type {
-            ColumnType::Text => Self::Text(StringBuilder::with_capacity(rows, 16 * rows)),
-            ColumnType::Int => Self::Int(Int64Builder::with_capacity(rows)),
-            ColumnType::Double => Self::Double(Float64Builder::with_capacity(rows)),
-            ColumnType::Bool => Self::Bool(BooleanBuilder::with_capacity(rows)),
-        }
-    }
-
-    fn push_text(&mut self, row: usize, text: &str) -> bool {
-        use arrow::array::ArrayBuilder;
-        let Self::Text(builder) = self else { return false };
-        fill_up!(builder, row);
-        builder.append_value(text);
-        true
-    }
-
-    fn push_int(&mut self, row: usize, value: i64) -> bool {
-        use arrow::array::ArrayBuilder;
-        let Self::Int(builder) = self else { return false };
-        fill_up!(builder, row);
-        builder.append_value(value);
-        true
-    }
-
-    fn push_double(&mut self, row: usize, value: f64) -> bool {
-        use arrow::array::ArrayBuilder;
-        let Self::Double(builder) = self else { return false };
-        fill_up!(builder, row);
-        builder.append_value(value);
-        true
-    }
-
-    fn push_bool(&mut self, row: usize, value: bool) -> bool {
-        use arrow::array::ArrayBuilder;
-        let Self::Bool(builder) = self else { return false };
-        fill_up!(builder, row);
-        builder.append_value(value);
-        true
-    }
-
-    /// Takes a value given as JSON, if it is of this column's type.
-    fn push_json(&mut self, row: usize, json: &str) -> bool {
-        match ColumnType::of_json(json) {
-            Some(ColumnType::Int) => json.parse().is_ok_and(|value| self.push_int(row, value)),
-            Some(ColumnType::Double) => json.parse().is_ok_and(|value| self.push_double(row, value)),
-            Some(ColumnType::Bool) => self.push_bool(row, json == "true"),
-            _ => false,
-        }
-    }
-
-    fn finish(self, rows: usize) -> ArrayRef {
-        use arrow::array::ArrayBuilder;
-        macro_rules! pad {
-            ($builder:ident) => {{
-                let mut builder = $builder;
-                while builder.len() < rows {
-                    builder.append_null();
-                }
-                Arc::new(builder.finish())
-            }};
-        }
-        match self {
-            Self::Text(builder) => pad!(builder),
-            Self::Int(builder) => pad!(builder),
-            Self::Double(builder) => pad!(builder),
-            Self::Bool(builder) => pad!(builder),
-        }
-    }
-}
-
-/// An attribute column of an input file.
-enum PresentColumn<'a> {
-    Text(&'a StringArray),
-    Int(&'a Int64Array),
-    Double(&'a Float64Array),
-    Bool(&'a BooleanArray),
-}
-
-impl<'a> PresentColumn<'a> {
-    fn new(column: &'a dyn Array, column_type: ColumnType) -> Option<Self> {
-        let column = column.as_any();
-        match column_type {
-            ColumnType::Text => column.downcast_ref().map(Self::Text),
-            ColumnType::Int => column.downcast_ref().map(Self::Int),
-            ColumnType::Double => column.downcast_ref().map(Self::Double),
-            ColumnType::Bool => column.downcast_ref().map(Self::Bool),
-        }
-    }
-
-    /// Puts a value back into the maps, since the output has no column for it.
-    fn move_to_map(&self, row: usize, key: &str, rest: &mut RestOfMaps) {
-        use hotspan_model::Value;
-        let value = match self {
-            Self::Text(column) if column.is_valid(row) => {
-                rest.texts.entry(key, column.value(row));
-                return;
-            }
-            Self::Int(column) if column.is_valid(row) => Value::Int(column.value(row)),
-            Self::Double(column) if column.is_valid(row) => Value::Double(column.value(row)),
-            Self::Bool(column) if column.is_valid(row) => Value::Bool(column.value(row)),
-            _ => return,
-        };
-        let mut json = String::new();
-        value.write_json(&mut json);
-        rest.others.entry(key, &json);
     }
 }
