@@ -4,18 +4,17 @@ import type { Cause } from '../../api/explain';
 import { SourceLines } from '../../flame/SourceLines';
 import { formatCount, formatShare } from '../../format/units';
 import { hrefOf } from '../../location/urlState';
-import { detailsOf, ms, operationOf, placeOf } from './wording';
+import { type SideNames, detailsOf, ms, operationOf, placeOf } from './wording';
 
 interface Props {
   cause: Cause;
   rank: number;
   target: string;
   isTrace: boolean;
-  /** Requests after a change against those before it. */
-  isChange: boolean;
+  sides: SideNames;
 }
 
-export function CauseCard({ cause, rank, target, isTrace, isChange }: Props) {
+export function CauseCard({ cause, rank, target, isTrace, sides }: Props) {
   const flameParams = cause.function ? { fn: cause.function, find: cause.function } : {};
   const place = placeOf(cause);
   const [showsSource, setShowsSource] = useState(false);
@@ -24,7 +23,7 @@ export function CauseCard({ cause, rank, target, isTrace, isChange }: Props) {
       <span className="rank">{rank}</span>
       <div>
         <div className="says">{cause.sentence}</div>
-        <Against cause={cause} sides={isChange ? ['after', 'before'] : ['slow', 'fast']} />
+        <Against cause={cause} sides={sides} />
         {cause.function && (
           <div className="stackpath" aria-label="Path">
             <div className="span">{operationOf(cause)}</div>
@@ -41,7 +40,7 @@ export function CauseCard({ cause, rank, target, isTrace, isChange }: Props) {
           </div>
         )}
         {showsSource && cause.function && cause.file && <SourceLines file={cause.file} line={cause.line ?? 1} functionName={cause.function} close={() => setShowsSource(false)} />}
-        {detailsOf(cause, isChange).map((detail) => (
+        {detailsOf(cause, sides).map((detail) => (
           <p key={detail}>{detail}</p>
         ))}
         {cause.helps && (

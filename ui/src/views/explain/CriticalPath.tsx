@@ -1,18 +1,18 @@
 // The operations that delay the answer, callers above callees, each with its own time in a slow and in a fast request.
 import type { PathStep } from '../../api/explain';
-import { ms, operationOf } from './wording';
+import { type SideNames, ms, operationOf } from './wording';
 
-export function CriticalPath({ steps, isChange }: { steps: readonly PathStep[]; isChange: boolean }) {
+export function CriticalPath({ steps, sides }: { steps: readonly PathStep[]; sides: SideNames }) {
   const longest = Math.max(1e-9, ...steps.flatMap((step) => [step.ms, step.fast_ms]));
-  const [now, then] = isChange ? ['after', 'before'] : ['slow', 'fast'];
+  const [inQuestion, compared] = sides;
   return (
     <section className="panel" aria-label="Critical path">
       <h2>Critical path: only time on it delays the answer</h2>
       <div className="path">
         <span className="muted">own time of each operation</span>
         <span />
-        <span className="number muted">{now}</span>
-        <span className="number muted">{then}</span>
+        <span className="number muted">{inQuestion}</span>
+        <span className="number muted">{compared}</span>
         {steps.map((step, index) => (
           <div key={index} style={{ display: 'contents' }}>
             <span className="ellipsis" style={{ paddingLeft: 12 * Math.min(step.depth, 12) }} title={operationOf(step)}>

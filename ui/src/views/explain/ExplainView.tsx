@@ -17,7 +17,7 @@ import { ChangeTable } from './ChangeTable';
 import { CriticalPath } from './CriticalPath';
 import { SlowestOperations } from './SlowestOperations';
 import { WidestPart } from './WidestPart';
-import { ms, sidesOf } from './wording';
+import { ms, sideNames, sidesOf } from './wording';
 
 const isTraceId = (text: string) => /^[0-9a-f]{8,32}(:[0-9a-f]{16})?$/i.test(text);
 
@@ -95,6 +95,7 @@ function ChangedAt({ after, range }: { after: string; range: ResolvedRange }) {
 function Story({ explanation, target, baseline }: { explanation: Explanation; target: string; baseline: string }) {
   const { causes, comparison, coverage, critical_path, ledger, moved = [], notes, widest } = explanation;
   const parts = ledger.parts.map((part) => ({ ...part, ns: part.ms * 1e6 }));
+  const sides = sideNames(explanation);
   return (
     <div className="explain">
       <section className="panel verdict" aria-label="Verdict">
@@ -111,14 +112,14 @@ function Story({ explanation, target, baseline }: { explanation: Explanation; ta
       {comparison && <ChangeTable comparison={comparison} />}
       {ledger.duration_ms > 0 && (
         <section className="panel" aria-label="Ledger">
-          <LedgerBar ledger={{ duration_ns: ledger.duration_ms * 1e6, parts }} of={comparison ? 'per request after' : 'per slow request'} />
+          <LedgerBar ledger={{ duration_ns: ledger.duration_ms * 1e6, parts }} of={comparison ? `per request ${sides[0]}` : 'per slow request'} />
         </section>
       )}
       {causes.map((cause, index) => (
-        <CauseCard key={index} cause={cause} rank={index + 1} target={target} isTrace={isTraceId(target)} isChange={comparison !== undefined} />
+        <CauseCard key={index} cause={cause} rank={index + 1} target={target} isTrace={isTraceId(target)} sides={sides} />
       ))}
       {widest && <WidestPart widest={widest} target={target} isTrace={isTraceId(target)} />}
-      {critical_path.length > 0 && <CriticalPath steps={critical_path} isChange={comparison !== undefined} />}
+      {critical_path.length > 0 && <CriticalPath steps={critical_path} sides={sides} />}
       <section className="panel cause" aria-label="Not explained">
         <span className="rank">?</span>
         <div>

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Cause, Explanation, SideSummary } from '../../api/explain';
-import { detailsOf, operationOf, placeOf, sidesOf } from './wording';
+import { detailsOf, operationOf, placeOf, sideNames, sidesOf } from './wording';
 
 const cause: Cause = {
   kind: 'cpu', service: 'tax', operation: 'calculateTax', function: 'lookupTaxRate', file: 'shop/tax.go', line: 112, slow_ms: 1950, fast_ms: 48, delta_ms: 1902,
@@ -40,5 +40,10 @@ describe('wording of explanations', () => {
     expect(sidesOf(explanation, '')).toBe('1 request at 1.9 s against 214 at 150 ms on average, of the same operation around its median.');
     const comparison = { change: 'faster' as const, before: side(40, 900), after: side(30, 100), delta_ms: -800, interval_ms: [-850, -750] as [number, number], functions: [] };
     expect(sidesOf({ ...explanation, comparison }, '')).toBe('40 requests before the change, 30 requests after it.');
+    expect(sideNames({})).toEqual(['slow', 'fast']);
+    expect(sideNames({ comparison })).toEqual(['before', 'after']);
+    expect(sideNames({ comparison: { ...comparison, change: 'slower' } })).toEqual(['after', 'before']);
+    const where = [{ attribute: 'customer', value: 'acme', slow: 0.9, fast: 0.1 }];
+    expect(detailsOf({ ...cause, where }, sideNames({ comparison }))).toEqual(['customer = acme in 90 % of requests before it and 10 % of those after it.']);
   });
 });

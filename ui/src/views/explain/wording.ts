@@ -19,9 +19,18 @@ const mean = (value: number) => (Math.abs(value) < 100 ? value.toFixed(1) : form
 /** A smaller share of a difference is not worth a sentence. */
 const WORTH_A_WORD = 0.1;
 
+/** How the requests in question are called, and those they are compared with. */
+export type SideNames = readonly ['slow', 'fast'] | readonly ['before', 'after'] | readonly ['after', 'before'];
+
+/** Where a change helped, what was before it is in question: causes are what it took away. */
+export function sideNames({ comparison }: Pick<Explanation, 'comparison'>): SideNames {
+  if (!comparison) return ['slow', 'fast'];
+  return comparison.change === 'faster' ? ['before', 'after'] : ['after', 'before'];
+}
+
 /** `40.0 calls instead of 2.0`, and which requests have it. */
-export function detailsOf({ calls, where, delta_ms, waiting_for_cpu_ms = 0 }: Cause, isChange = false): string[] {
-  const [these, those] = isChange ? ['requests after it', 'those before'] : ['slow', 'fast requests'];
+export function detailsOf({ calls, where, delta_ms, waiting_for_cpu_ms = 0 }: Cause, [inQuestion, compared]: SideNames = ['slow', 'fast']): string[] {
+  const [these, those] = inQuestion === 'slow' ? ['slow', 'fast requests'] : [`requests ${inQuestion} it`, `those ${compared} it`];
   const details: string[] = [];
   if (waiting_for_cpu_ms >= WORTH_A_WORD * delta_ms) details.push(`${ms(waiting_for_cpu_ms)} of it without a CPU: others kept the machine busy.`);
   if (calls && Math.abs(calls.slow - calls.fast) >= 0.5) {
