@@ -155,7 +155,7 @@ impl Findings<'_> {
         let slow = |node: NodeId| self.matrix.moments[0][node as usize].mean;
         let own: f64 = self.own_nodes(candidate.operation).map(slow).sum();
         let of_this: f64 = candidate.nodes.iter().map(|node| slow(*node)).sum();
-        let periods = self.periods(candidate, 0);
+        let periods = self.periods(&candidate.nodes, 0);
         let is_enough =
             periods >= FEWEST_OF_ONE || (periods >= FEWEST_LIKE_OTHERS && self.is_all_that_others_do(candidate));
         let is_below = tree.node(candidate.operation).parent != Tree::ROOT;
@@ -170,12 +170,7 @@ impl Findings<'_> {
         };
         let seen: f64 = self.own_nodes(candidate.operation).filter(is_seen).map(usual).sum();
         let of_this: f64 = candidate.nodes.iter().map(|node| usual(*node)).sum();
-        self.periods(candidate, 1) >= FEWEST_SAMPLES && of_this >= NEARLY_ALL * seen
-    }
-
-    /// Periods of sampling that a candidate's time is on one side.
-    fn periods(&self, candidate: &Candidate, side: usize) -> f64 {
-        candidate.nodes.iter().map(|node| self.matrix.samples[side][*node as usize].1).sum()
+        self.periods(&candidate.nodes, 1) >= FEWEST_SAMPLES && of_this >= NEARLY_ALL * seen
     }
 
     /// Whether what an operation takes longer is mostly this.

@@ -79,11 +79,18 @@ impl Findings<'_> {
         // Who is not sure enough is told by what lies around, one step at a time.
         for _ in 0..MOST_STEPS_OUT {
             let measured = self.measure(&candidates);
-            if measured.causes.iter().all(|measured| measured.is_sure) {
-                return self.ranked(&candidates, &measured);
+            let are_sure = measured.causes.iter().all(|measured| measured.is_sure);
+            let found = if are_sure { self.ranked(&candidates, &measured) } else { Vec::new() };
+            // Of a handful of requests, samples may tell what it is, and too little of how much: spans do.
+            let is_enough = |candidate: &Candidate, measured: &Measured| {
+                let is_told_by_spans = || self.is_measured(candidate, &measured.without);
+                measured.is_sure && (!are_sure || self.sides[0].len() >= FEW_REQUESTS || is_told_by_spans())
+            };
+            let both = || candidates.iter().zip(&measured.causes);
+            if !found.is_empty() || both().all(|(candidate, measured)| is_enough(candidate, measured)) {
+                return found;
             }
-            let both = candidates.iter().zip(&measured.causes);
-            let next = both.filter_map(|(candidate, measured)| match measured.is_sure {
+            let next = both().filter_map(|(candidate, measured)| match is_enough(candidate, measured) {
                 true => Some(candidate.clone()),
                 false => self.around(candidate).map(|wider| self.named_by_code(wider)),
             });
@@ -173,12 +180,13 @@ impl Findings<'_> {
 
     /// Periods of sampling that a candidate's time is, on the side that has more of it.
     fn most_periods(&self, candidate: &Candidate, without: &[NodeId]) -> f64 {
-        let sum = |side: usize| -> f64 {
-            let of =
-                |nodes: &[NodeId]| nodes.iter().map(|node| self.matrix.samples[side][*node as usize].1).sum::<f64>();
-            of(&candidate.nodes) - of(without)
-        };
-        sum(0).max(sum(1))
+        let on = |side: usize| self.periods(&candidate.nodes, side) - self.periods(without, side);
+        on(0).max(on(1))
+    }
+
+    /// Periods of sampling that the time of some nodes is on one side.
+    pub(crate) fn periods(&self, nodes: &[NodeId], side: usize) -> f64 {
+        nodes.iter().map(|node| self.matrix.samples[side][*node as usize].1).sum()
     }
 
     fn cause(&self, candidate: &Candidate, measured: &Measured) -> Cause {

@@ -148,3 +148,32 @@ fn two_samples_are_enough_where_others_do_nothing_else() {
         );
     }
 }
+
+/// Scenario: one slow request, whose function runs for a sample or two of a slow profiler and is seen waiting besides.
+/// Guarantee: though samples leave open how much of the difference it is, it is named: the span around it tells.
+#[test]
+fn spans_tell_how_much_where_samples_tell_what() {
+    for seed in 1..=30 {
+        let (mut vocabulary, mut random, mut stacks) = (Vocabulary::default(), Random::new(seed), Default::default());
+        let request = |number: u64| {
+            let mut shop = Workshop::new(&mut vocabulary, &mut stacks, &mut random, number);
+            shop.waits = Waits::OffCpu(6_000_000);
+            shop.cpu_period = 96_000_000;
+            shop.enter("shop", "POST /offers", Server);
+            shop.enter("shop", "find_bundle", Internal);
+            let [work, wait] = if number == 0 { [100.0, 110.0] } else { [1.0, 1.0] };
+            let best = ["tokio::runtime::run", "shop::best_bundle|src/offers.rs|33"];
+            shop.work(&best, work);
+            shop.wait(&[best[0], best[1], "clock_nanosleep"], wait);
+            shop.finish()
+        };
+        let mut requests: Vec<Request> = (0..80).map(request).collect();
+        let fast = requests.split_off(1);
+        let (subject, text) = (Subject::Single, String::new());
+        let question = Question { vocabulary, slow: requests, fast, subject, seed, text, unlinked: Vec::new() };
+        let causes = analyse(question).explanation.causes;
+        let named: Vec<Option<&str>> = causes.iter().map(|cause| cause.function.as_deref()).collect();
+        assert_eq!(named, [Some("shop::best_bundle")], "seed {seed}: {causes:#?}");
+        assert!(causes[0].share > 0.9, "seed {seed}: {causes:#?}");
+    }
+}

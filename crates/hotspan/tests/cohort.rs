@@ -424,6 +424,13 @@ fn links_that_samples_do_not_state() {
     assert_eq!(total(&server.get_json(&span)), 50);
     assert_eq!(total(&server.get_json(&format!("{span}&links=exact"))), 0);
     assert_eq!(total(&server.get_json(&format!("{span}&scope=trace"))), 451);
+    // Explanations count them apart as well, and take or leave them; what names the request at times of its steps counts for
+    // neither by its word alone.
+    for (links, counted) in [("exact", [1, 0, 0]), ("inherited", [1, 3, 0]), ("inferred", [1, 3, 1])] {
+        let answer = ask_json(&server, "/api/v1/explain", &json!({ "target": trace, "links": links }));
+        let samples = ["exact_samples", "inherited_samples", "inferred_samples"].map(|kind| &answer["coverage"][kind]);
+        assert_eq!(json!(samples), json!(counted), "{links}: {answer:#}");
+    }
     let refused = ask(&server, "/api/v1/cohort/flame", &json!({ "query": "{ }", "links": "guessed" }));
     assert!(refused.status == 400 && refused.text().contains("inferred"), "{}", refused.text());
 }

@@ -148,8 +148,11 @@ fn an_incident_leads_from_the_alert_to_the_line() {
     assert!(answer["fast"]["spans"].as_u64().unwrap() >= 5, "{answer:#}");
 
     // The span alone: `calculateTax` of the slow request against those of others.
-    let span = json!({ "target": format!("{trace_id}:{}", tax.span_id) });
-    assert_eq!(server.post_json("/api/v1/explain", &span)["causes"][0]["function"], "main.lookupTaxRate");
+    for target in [format!("{trace_id}:{}", tax.span_id), tax.span_id.to_string()] {
+        let answer = server.post_json("/api/v1/explain", &json!({ "target": target }));
+        assert_eq!(answer["causes"][0]["function"], "main.lookupTaxRate", "{target}: {answer:#}");
+        assert_eq!(answer["slow"]["spans"], 1, "{target}");
+    }
 
     // On a terminal, and for a ticket.
     let command = |format: &str| {

@@ -100,6 +100,32 @@ fn a_cohort_is_one_tree_of_spans_code_and_waits() {
     assert!(query(&["--links", "exact"]).contains("order::price"));
 }
 
+/// Scenario: slow orders are explained by all their profiles, and by those of one type.
+/// Guarantee: all of them tell that a lock is waited for; by the CPU alone the wait is not seen, and the answer says so.
+#[test]
+fn an_explanation_by_one_type_sees_that_type_alone() {
+    let (_store, server, _) = started();
+    let explain = |of: Option<&str>| {
+        let target = "{ name = \"POST /orders\" && duration > 150ms }";
+        let answer = server.post_json("/api/v1/explain", &json!({ "target": target, "type": of }));
+        let profiles = answer["coverage"]["services"][0]["profiles"].clone();
+        (profiles, answer)
+    };
+    for of in [None, Some("wall")] {
+        let (profiles, answer) = explain(of);
+        assert_eq!(profiles, if of.is_some() { json!(["wall"]) } else { json!(["cpu", "wall"]) });
+        let cause = &answer["causes"][0];
+        assert_eq!((&cause["kind"], &cause["function"]), (&json!("lock"), &json!("order::store")), "{answer:#}");
+        assert_eq!((&cause["pattern"], &cause["line"]), (&json!("lock"), &json!(31)));
+    }
+    let (profiles, answer) = explain(Some("cpu"));
+    assert_eq!(profiles, json!(["cpu"]));
+    let cause = &answer["causes"][0];
+    assert_eq!((&cause["operation"], &cause["function"]), (&json!("store_order"), &Value::Null), "{answer:#}");
+    let is_said = |note: &Value| note.as_str().unwrap().contains("would show in off-CPU or wall-clock profiles");
+    assert!(answer["notes"].as_array().unwrap().iter().any(is_said), "{answer:#}");
+}
+
 /// Scenario: orders are searched, shown and summed by the wall-clock time of their samples, and endpoints are asked what they cost
 /// by the CPU and by the wall clock.
 /// Guarantee: the sums of the samples that were sent, for one request and for one second.
