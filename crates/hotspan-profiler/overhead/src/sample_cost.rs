@@ -54,6 +54,7 @@ pub fn print(rival: &mut Rival) {
     let ours = at_depths(libc::SIGPROF, OWN_TIMER);
     profiler.flush();
     let status = profiler.status();
+    assert!(status.samples > before, "none of the signals became a sample: {status:?}");
     drop(profiler);
     rival.profiler.on();
     let theirs = at_depths(libc::SIGPROF, 1);

@@ -56,14 +56,16 @@ impl Sampler {
         }
     }
 
-    /// Lists the threads and forgets those that are gone. Returns the new ones.
+    /// Lists the threads and forgets those that are gone. Returns the new ones, oldest first as the kernel lists
+    /// them.
     fn look(&mut self, now: Look) -> Vec<i32> {
         self.last_look = now;
         self.forget_reused_ids();
-        let alive: HashSet<i32> = self.folder.thread_ids().into_iter().collect();
+        let listed = self.folder.thread_ids();
+        let alive: HashSet<i32> = listed.iter().copied().collect();
         let gone: Vec<i32> = self.watched.keys().copied().filter(|tid| !alive.contains(tid)).collect();
         gone.into_iter().for_each(|tid| self.forget(tid));
-        alive.into_iter().filter(|tid| !self.watched.contains_key(tid)).collect()
+        listed.into_iter().filter(|tid| !self.watched.contains_key(tid)).collect()
     }
 
     fn watch_all(&mut self, fresh: Vec<i32>, newcomers: Newcomers) {
