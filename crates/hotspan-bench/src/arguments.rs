@@ -19,7 +19,10 @@ pub(crate) struct Arguments {
     /// What to measure; all of it if none is named.
     #[arg(value_enum)]
     pub(crate) only: Vec<Part>,
-    /// Sizes for `flat`, in millions of samples.
+    /// Make and send spans alone: what is asked of spans can then be measured on ten times as many in the same time.
+    #[arg(long = "only", value_enum, value_name = "SIGNAL")]
+    pub(crate) signal: Option<Signal>,
+    /// Sizes for `flat`, in millions of samples; of spans with `--only spans`.
     #[arg(long, value_delimiter = ',', default_value = "1,10")]
     pub(crate) sizes: Vec<f64>,
     /// Everything in the data follows from it.
@@ -57,6 +60,13 @@ pub(crate) struct Arguments {
     pub(crate) serve_arguments: String,
 }
 
+/// What data is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Signal {
+    /// Spans, and no samples.
+    Spans,
+}
+
 /// A part of the measurements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Part {
@@ -80,7 +90,16 @@ pub(crate) enum Part {
 
 impl Arguments {
     pub(crate) fn measures(&self, part: Part) -> bool {
-        (self.only.is_empty() && part != Part::Stages) || self.only.contains(&part)
+        let by_default = match part {
+            Part::Stages => false,
+            Part::Ingest | Part::Traces | Part::Flat => true,
+            Part::Profiles | Part::Files | Part::Explain | Part::Join => !self.has_spans_only(),
+        };
+        (self.only.is_empty() && by_default) || self.only.contains(&part)
+    }
+
+    pub(crate) fn has_spans_only(&self) -> bool {
+        self.signal == Some(Signal::Spans)
     }
 
     pub(crate) fn check(&self) -> anyhow::Result<()> {
@@ -93,6 +112,12 @@ impl Arguments {
         ensure!((0.001..=1000.0).contains(&self.scale), "--scale must be from 0.001 to 1000 hours");
         ensure!((1..=256).contains(&self.connections), "--connections must be from 1 to 256");
         ensure!((1..=1000).contains(&self.repeats), "--repeats must be from 1 to 1000");
+        if self.has_spans_only() {
+            let needs_samples = self.only.iter().find(|part| !matches!(part, Part::Ingest | Part::Traces | Part::Flat));
+            if let Some(part) = needs_samples {
+                bail!("{part:?} needs samples: it can't be measured with --only spans");
+            }
+        }
         let growing = self.sizes.windows(2).all(|pair| pair[0] < pair[1]);
         ensure!(growing && self.sizes.iter().all(|size| *size > 0.0), "--sizes must grow, such as 1,10,100");
         Ok(())
@@ -105,6 +130,32 @@ impl Arguments {
         let length = (hours * HOUR as f64).ceil() as i64;
         // Whole hours before, so that whole-hour questions fit whole-hour rollups.
         let start = now - now.rem_euclid(HOUR) - (length + HOUR - 1) / HOUR * HOUR;
-        Settings { seed: self.seed, start, ..Settings::of_hours(hours) }
+        let settings = Settings { seed: self.seed, start, ..Settings::of_hours(hours) };
+        if self.has_spans_only() { Settings { samples: 0, ..settings } } else { settings }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(words: &[&str]) -> Arguments {
+        let server = std::env::current_exe().unwrap();
+        let program = ["hotspan-bench", "--server", server.to_str().unwrap()];
+        Arguments::try_parse_from([&program, words].concat()).unwrap()
+    }
+
+    /// Scenario: spans alone, with the parts that can be measured on them, and with one that can't.
+    /// Guarantee: no samples are made, only those parts are measured, and the other is refused by name.
+    #[test]
+    fn spans_alone() {
+        let arguments = read(&["--only", "spans"]);
+        assert!(arguments.check().is_ok());
+        assert_eq!(arguments.settings(1.0).samples, 0);
+        assert_eq!(arguments.settings(1.0).traces, read(&[]).settings(1.0).traces);
+        assert!(arguments.measures(Part::Traces) && arguments.measures(Part::Flat));
+        assert!(!arguments.measures(Part::Profiles) && !arguments.measures(Part::Join));
+        let refused = read(&["--only", "spans", "join"]).check().unwrap_err();
+        assert!(refused.to_string().starts_with("Join needs samples"), "{refused}");
     }
 }

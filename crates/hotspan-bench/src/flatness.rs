@@ -15,11 +15,11 @@ use crate::table::{Unit, millis};
 const FLAT: f64 = 2.0;
 
 pub(crate) fn run(arguments: &Arguments, place: &Place, outcome: &mut Outcome) -> anyhow::Result<()> {
-    const SAMPLES_PER_HOUR: f64 = 5e6;
+    let (stored_kind, stored_per_hour) = if arguments.has_spans_only() { ("spans", 1e6) } else { ("samples", 5e6) };
     let (Some(smallest), Some(largest)) = (arguments.sizes.first(), arguments.sizes.last()) else {
         return Ok(());
     };
-    let hours = |millions: f64| millions * 1e6 / SAMPLES_PER_HOUR;
+    let hours = |millions: f64| millions * 1e6 / stored_per_hour;
     let workload = Workload::new(arguments.settings(hours(*largest)))?;
     let windows = workload.window_count();
     let launch = place.launch(arguments, "flat-store")?;
@@ -29,7 +29,7 @@ pub(crate) fn run(arguments: &Arguments, place: &Place, outcome: &mut Outcome) -
     let mut stored = 0;
     for size in &arguments.sizes {
         let until = ((f64::from(windows) * size / largest).round() as u32).clamp(stored + 1, windows.max(stored + 1));
-        progress(&format!("making {size} million samples"));
+        progress(&format!("making {size} million {stored_kind}"));
         let mut later = Expected::new(&workload);
         let expected = if size == smallest { &mut first } else { &mut later };
         let prepared = prepare(&workload, stored..until, arguments, &place.folder, expected)?;
@@ -39,10 +39,12 @@ pub(crate) fn run(arguments: &Arguments, place: &Place, outcome: &mut Outcome) -
         send(&server, &prepared.profiles, "/v1development/profiles", arguments.connections)?;
         wait(arguments, &server, &launch.store, true)?;
         server.stop()?;
-        let mut lookups = span_lookups(&workload, &first);
-        lookups.extend(trace_lookups(&first));
+        let mut lookups = trace_lookups(&first);
+        if !arguments.has_spans_only() {
+            lookups.extend(span_lookups(&workload, &first));
+        }
         for question in &lookups {
-            let name = format!("{}, {size} M samples stored", question.name);
+            let name = format!("{}, {size} M {stored_kind} stored", question.name);
             progress(&name);
             let (timing, _) = measure(&launch, arguments.repeats, &question.calls)?;
             outcome.wrong_answers += usize::from(outcome.table.question(&name, &timing, &question.budget));

@@ -38,3 +38,27 @@ pub(crate) fn prepare(
     }
     Ok(Prepared { traces: traces.finish()?, profiles: profiles.finish()? })
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+    use crate::questions::{trace_lookups, trace_questions};
+
+    /// Scenario: a hundredth of an hour of spans alone.
+    /// Guarantee: spans are made and no profile is, and every question about spans knows its right answer.
+    #[test]
+    fn spans_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let arguments = Arguments::parse_from(["hotspan-bench", "--only", "spans"]);
+        let workload = Workload::new(arguments.settings(0.01)).unwrap();
+        let mut expected = Expected::new(&workload);
+        let windows = 0..workload.window_count();
+        let prepared = prepare(&workload, windows, &arguments, folder.path(), &mut expected).unwrap();
+        assert_eq!((prepared.traces.items, prepared.profiles.items), (expected.oracle.spans, 0));
+        assert!(expected.oracle.spans > 1000);
+        assert!(trace_lookups(&expected).iter().all(|question| !question.calls.is_empty()));
+        assert_eq!(trace_questions(&workload, &expected).len(), 7);
+    }
+}

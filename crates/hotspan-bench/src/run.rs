@@ -224,8 +224,11 @@ fn ingest(
     table.figure("bytes a span on disk, at once", Unit::Bytes, each(at_once, spans), None, None);
     table.figure("bytes a span on disk, compacted", Unit::Bytes, each(settled, spans), Some(45.0), Some(93.0));
 
-    progress("sending samples");
     let samples = prepared.profiles.items;
+    if samples == 0 {
+        return Ok(());
+    }
+    progress("sending samples");
     let used_before = server.usage()?;
     let sent = send(server, &prepared.profiles, "/v1development/profiles", connections)?;
     let at_once = bytes_below(store)?.saturating_sub(on_disk);

@@ -166,7 +166,12 @@ impl DiffTree {
 
     /// The name of a node; empty for the root.
     pub fn name(&self, node: usize) -> &str {
-        if node == 0 { "" } else { &self.names[self.nodes[node].name as usize] }
+        if node == 0 { "" } else { self.name_text(self.nodes[node].name) }
+    }
+
+    /// A name by its number, which nodes but the root have.
+    pub(crate) fn name_text(&self, number: u32) -> &str {
+        &self.names[number as usize]
     }
 
     /// The children of every node, in byte order of their names, `other` last.

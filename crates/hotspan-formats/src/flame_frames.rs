@@ -1,6 +1,7 @@
 //! What is known of the functions of a flame graph besides their names: Hotspan's addition to flamebearer.
 
 use hashbrown::HashMap;
+use hotspan_model::flame::FlameNode;
 use hotspan_model::{FlameTree, FrameKind};
 use serde::Serialize;
 
@@ -29,31 +30,31 @@ fn is_zero(line: &u32) -> bool {
 /// The facts of each name, in the order of `names`; those of a name that no tree has are empty. Of several trees, the
 /// first that knows a function tells.
 pub fn frame_facts(names: &[String], trees: &[&FlameTree]) -> Vec<FrameFacts> {
-    let mut known: HashMap<&str, (i64, FrameFacts)> = HashMap::with_capacity(names.len());
+    let mut known: HashMap<&str, (&FlameTree, &FlameNode)> = HashMap::with_capacity(names.len());
     for tree in trees {
-        let mut of_tree: HashMap<u32, (i64, FrameFacts)> = HashMap::new();
+        // The node that tells most of each function: of those with a file the one with the largest self value.
+        let mut telling: HashMap<u32, &FlameNode> = HashMap::new();
         for node in tree.nodes().iter().skip(1) {
-            let weight = node.self_value.max(0);
-            if of_tree.get(&node.name).is_some_and(|(best, facts)| *best >= weight && !facts.file.is_empty()) {
-                continue;
+            let told = telling.entry(node.name).or_insert(node);
+            if told.file == 0 || node.self_value.max(0) > told.self_value.max(0) {
+                *told = node;
             }
-            let origin = tree.origin(node.name);
-            let facts = FrameFacts {
-                file: tree.name(node.file).to_owned(),
-                line: node.line,
-                kind: kind_name(origin.kind),
-                module: tree.name(origin.module).to_owned(),
-            };
-            of_tree.insert(node.name, (weight, facts));
         }
-        for (name, facts) in of_tree {
-            known.entry(tree.name(name)).or_insert(facts);
+        for (name, node) in telling {
+            known.entry(tree.name(name)).or_insert((tree, node));
         }
     }
-    names
-        .iter()
-        .map(|name| known.get(name.as_str()).map_or_else(FrameFacts::default, |(_, facts)| facts.clone()))
-        .collect()
+    let facts_of = |name: &String| {
+        let Some((tree, node)) = known.get(name.as_str()) else { return FrameFacts::default() };
+        let origin = tree.origin(node.name);
+        FrameFacts {
+            file: tree.name(node.file).to_owned(),
+            line: node.line,
+            kind: kind_name(origin.kind),
+            module: tree.name(origin.module).to_owned(),
+        }
+    };
+    names.iter().map(facts_of).collect()
 }
 
 /// A kind as the page and OTLP name it; empty if not known.

@@ -6,11 +6,14 @@
 
 use std::collections::BTreeMap;
 
-use hashbrown::HashMap;
 use hotspan_model::{FlameTree, ProfileType};
 use serde::Serialize;
 
 use crate::diff_tree::DiffTree;
+use crate::flame_frames::{FrameFacts, frame_facts};
+
+/// What the root is called.
+const TOTAL: &str = "total";
 
 /// The bars.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
@@ -24,6 +27,9 @@ pub struct Flamebearer {
     pub num_ticks: i64,
     /// The largest self value of any bar.
     pub max_self: i64,
+    /// What is known of each name besides; left out where nobody asked.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub frames: Vec<FrameFacts>,
 }
 
 /// How to draw the bars.
@@ -127,9 +133,11 @@ impl Flamebearer {
             return Self::default();
         }
         let nodes = tree.nodes();
-        Self::layout(&tree.children_by_name(), |node| {
-            ([[nodes[node].total, nodes[node].self_value]], tree.name(nodes[node].name))
-        })
+        Self::layout(
+            &tree.children_by_name(),
+            |node| ([[nodes[node].total, nodes[node].self_value]], nodes[node].name),
+            |name| tree.name(name),
+        )
     }
 
     /// Bars of seven numbers: offset, total, self of the left side, the same of the right side, name.
@@ -138,10 +146,18 @@ impl Flamebearer {
         if nodes.len() == 1 && nodes[0].left.total == 0 && nodes[0].right.total == 0 {
             return Self::default();
         }
-        Self::layout(&tree.children_by_name(), |node| {
+        let bar = |node: usize| {
             let (left, right) = (nodes[node].left, nodes[node].right);
-            ([[left.total, left.self_value], [right.total, right.self_value]], tree.name(node))
-        })
+            ([[left.total, left.self_value], [right.total, right.self_value]], nodes[node].name)
+        };
+        Self::layout(&tree.children_by_name(), bar, |name| tree.name_text(name))
+    }
+
+    /// The same bars with what trees know of the functions: the first that knows one tells.
+    #[must_use]
+    pub fn with_frames(mut self, trees: &[&FlameTree]) -> Self {
+        self.frames = frame_facts(&self.names, trees);
+        self
     }
 
     /// The same bars with the names ordered by self value, the largest first.
@@ -171,23 +187,38 @@ impl Flamebearer {
         self
     }
 
-    /// Places bars for `SIDES` trees. `bar` gives total and self value of each side, and the name.
+    /// Places bars for `SIDES` trees. `bar` gives total and self value of each side, and the number of the name.
     fn layout<'t, const SIDES: usize>(
         children: &[Vec<usize>],
-        bar: impl Fn(usize) -> ([[i64; 2]; SIDES], &'t str),
+        bar: impl Fn(usize) -> ([[i64; 2]; SIDES], u32),
+        text_of: impl Fn(u32) -> &'t str,
     ) -> Self {
-        let mut graph = Self::default();
-        let mut name_index: HashMap<&str, usize> = HashMap::new();
+        const UNSEEN: usize = usize::MAX;
+        let mut graph = Self { names: vec![TOTAL.to_owned()], ..Self::default() };
+        // By the number of a name: its place among the names.
+        let mut places: Vec<usize> = Vec::new();
         // Bars of each level from right to left, since that is the order in which they are met.
         let mut levels: Vec<Vec<([i64; SIDES], usize, usize)>> = Vec::new();
         let mut stack = vec![(0, 0, [0i64; SIDES])];
         while let Some((node, level, offsets)) = stack.pop() {
-            let (values, name) = bar(node);
-            let name = if node == 0 { "total" } else { name };
-            let name = *name_index.entry(name).or_insert_with(|| {
-                graph.names.push(name.to_owned());
-                graph.names.len() - 1
-            });
+            let (values, number) = bar(node);
+            if node != 0 && places.len() <= number as usize {
+                places.resize(number as usize + 1, UNSEEN);
+            }
+            let name = match places.get_mut(number as usize).filter(|_| node != 0) {
+                None => 0,
+                Some(place) => {
+                    if *place == UNSEEN {
+                        let text = text_of(number);
+                        // A function may have the root's name.
+                        *place = if text == TOTAL { 0 } else { graph.names.len() };
+                        if *place != 0 {
+                            graph.names.push(text.to_owned());
+                        }
+                    }
+                    *place
+                }
+            };
             if levels.len() == level {
                 levels.push(Vec::new());
             }

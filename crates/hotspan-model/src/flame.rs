@@ -4,6 +4,7 @@
 //! share a function and a parent, and remembers for each the line that carries the most.
 
 use std::marker::PhantomData;
+use std::sync::Arc;
 
 use hashbrown::HashMap;
 
@@ -34,8 +35,8 @@ pub struct FlameNode {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FlameTree {
     nodes: Vec<FlameNode>,
-    names: Vec<String>,
-    name_index: HashMap<String, u32>,
+    names: Vec<Arc<str>>,
+    name_index: HashMap<Arc<str>, u32>,
     children: HashMap<(FlameIndex, u32), FlameIndex>,
     origins: HashMap<u32, Origin>,
 }
@@ -85,8 +86,9 @@ impl FlameTree {
             return *index;
         }
         let index = self.names.len() as u32;
-        self.names.push(name.to_owned());
-        self.name_index.insert(name.to_owned(), index);
+        let name: Arc<str> = Arc::from(name);
+        self.names.push(Arc::clone(&name));
+        self.name_index.insert(name, index);
         index
     }
 

@@ -1,7 +1,7 @@
 //! The samples of spans and traces, one by one, with their stacks.
 
 use arrow::array::{Array, FixedSizeBinaryArray, RecordBatch};
-use hashbrown::HashSet;
+use hashbrown::{HashMap, HashSet};
 use hotspan_lake::{ReadOptions, Table, arrays};
 use hotspan_model::{Exactness, Labels, ProfileId, ProfileType, SpanId, TenantId, TraceId};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::flame::FlameQuery;
 use crate::linked_rows::{LinkedRow, LinkedRows};
 use crate::owners::OwnerFilter;
 use crate::side_by_side::side_by_side;
-use crate::symbols::{PathNode, Symbols};
+use crate::symbols::{PathNode, Symbols, services_of};
 
 /// One sample.
 #[derive(Debug, Clone)]
@@ -33,7 +33,6 @@ pub struct SampleRow {
     pub thread_name: String,
     /// Its stack, the leaf first.
     pub frames: Vec<SampleFrame>,
-    path: u64,
 }
 
 /// A frame of a stack.
@@ -86,7 +85,8 @@ impl Engine {
     }
 
     /// A page of the samples of the spans and traces that a question names, in order of time. Its profile type
-    /// may be the default one, which stands for any.
+    /// may be the default one, which stands for any. However many there are, memory holds those up to the page's end, of
+    /// which there may be [`FARTHEST_SAMPLE`] (R5).
     pub async fn samples(
         &self,
         tenant: &TenantId,
@@ -101,29 +101,98 @@ impl Engine {
             linked.selector = query.selector.clone();
         }
         let series = self.series_of_types(tenant, &snapshot, &linked).await?;
-        let mut rows = Vec::new();
+        let mut earliest = EarliestSamples::new(offset.saturating_add(limit).min(FARTHEST_SAMPLE));
         let mut each = |linked: &LinkedRows<'_>| {
             let columns = SampleColumns::of(linked.batch)?;
-            rows.extend(linked.rows.iter().map(|row| columns.sample(row, &series[row.series].labels)));
+            for row in &linked.rows {
+                earliest.add(columns.sample(row), || columns.threads.get(row.row));
+            }
             Ok(())
         };
         self.visit_linked_rows(tenant, &snapshot, &linked, &series, &COLUMNS, &mut each).await?;
-        // Every column takes part, so that pages do not change while the data does not.
-        rows.sort_by_cached_key(|row| (row.time, row.span_id, row.path, row.value, row.profile_id));
-        let total = rows.len();
-        let mut page: Vec<SampleRow> = rows.into_iter().skip(offset).take(limit).collect();
-        let mut services: Vec<u64> = page.iter().map(|row| row.labels.service_id()).collect();
-        services.sort_unstable();
-        services.dedup();
+        let total = earliest.total;
+        let (page, threads) = earliest.page(offset);
+        let services = services_of(page.iter().map(|sample| &series[sample.series]));
         let symbols = self.symbols(tenant, &snapshot, &services, (query.from, query.until)).await?;
-        for row in &mut page {
-            row.frames = frames_of(&symbols, row.path);
-        }
-        Ok(SamplePage { rows: page, total })
+        let rows = page.iter().map(|sample| SampleRow {
+            time: sample.time,
+            value: sample.value,
+            trace_id: sample.trace_id,
+            span_id: sample.span_id,
+            profile_id: sample.profile_id,
+            labels: Arc::clone(&series[sample.series].labels),
+            thread_name: threads[sample.thread as usize].clone(),
+            frames: frames_of(&symbols, sample.path),
+        });
+        Ok(SamplePage { rows: rows.collect(), total })
     }
 }
 
+/// Samples after this many, in order of time, are on no page: a later start leads to them.
+pub const FARTHEST_SAMPLE: usize = 1 << 18;
+
 const COLUMNS: [&str; 5] = ["time", "path", "value", "profile_id", "thread_name"];
+
+/// A sample without its texts. The order of its fields is that of the pages: every one of them takes part, so that pages
+/// do not change while the data does not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct BareSample {
+    time: i64,
+    span_id: Option<SpanId>,
+    path: u64,
+    value: i64,
+    profile_id: ProfileId,
+    trace_id: Option<TraceId>,
+    series: usize,
+    thread: u32,
+}
+
+/// The earliest of the samples that are added.
+struct EarliestSamples {
+    most: usize,
+    samples: Vec<BareSample>,
+    threads: Vec<String>,
+    thread_numbers: HashMap<String, u32>,
+    total: usize,
+}
+
+impl EarliestSamples {
+    fn new(most: usize) -> Self {
+        Self { most, samples: Vec::new(), threads: Vec::new(), thread_numbers: HashMap::new(), total: 0 }
+    }
+
+    fn add<'t>(&mut self, sample: BareSample, thread: impl FnOnce() -> &'t str) {
+        self.total += 1;
+        if self.samples.len() >= 2 * self.most {
+            self.drop_latest();
+        }
+        let name = thread();
+        let thread = match self.thread_numbers.get(name) {
+            Some(number) => *number,
+            None => {
+                let number = self.threads.len() as u32;
+                self.threads.push(name.to_owned());
+                *self.thread_numbers.entry(name.to_owned()).or_insert(number)
+            }
+        };
+        self.samples.push(BareSample { thread, ..sample });
+    }
+
+    /// Half of what is gathered is thrown away at a time, so that a sample costs the same however many there are.
+    fn drop_latest(&mut self) {
+        if self.samples.len() > self.most {
+            self.samples.select_nth_unstable(self.most);
+            self.samples.truncate(self.most);
+        }
+    }
+
+    /// Those from a place on, in order, and the names of threads.
+    fn page(mut self, offset: usize) -> (Vec<BareSample>, Vec<String>) {
+        self.drop_latest();
+        self.samples.sort_unstable();
+        (self.samples.split_off(offset.min(self.samples.len())), self.threads)
+    }
+}
 
 /// The columns of a batch of samples.
 struct SampleColumns<'b> {
@@ -145,18 +214,17 @@ impl<'b> SampleColumns<'b> {
         })
     }
 
-    fn sample(&self, linked: &LinkedRow, labels: &Arc<Labels>) -> SampleRow {
-        let LinkedRow { row, owner: (trace_id, span_id, _), .. } = *linked;
-        SampleRow {
+    fn sample(&self, linked: &LinkedRow) -> BareSample {
+        let LinkedRow { row, series, owner: (trace_id, span_id, _) } = *linked;
+        BareSample {
             time: self.times[row],
-            value: self.values[row],
-            trace_id,
             span_id,
-            profile_id: ProfileId(arrays::id_at::<16>(self.profiles, row)),
-            labels: Arc::clone(labels),
-            thread_name: self.threads.get(row).to_owned(),
-            frames: Vec::new(),
             path: self.paths[row],
+            value: self.values[row],
+            profile_id: ProfileId(arrays::id_at::<16>(self.profiles, row)),
+            trace_id,
+            series,
+            thread: 0,
         }
     }
 }
@@ -172,4 +240,34 @@ pub(crate) fn frames_of(symbols: &Symbols, path: u64) -> Vec<SampleFrame> {
         }
     };
     symbols.find(path).into_iter().flat_map(PathNode::to_root).map(frame_of).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Scenario: far more samples than a page has, latest first, of two threads.
+    /// Guarantee: the page is that of all samples in order, with its threads, and memory never held more than two of it.
+    #[test]
+    fn pages_hold_the_earliest() {
+        let sample = |time| BareSample {
+            time,
+            span_id: None,
+            path: 0,
+            value: 1,
+            profile_id: ProfileId::default(),
+            trace_id: None,
+            series: 0,
+            thread: 0,
+        };
+        let mut earliest = EarliestSamples::new(30);
+        for time in (0..1000).rev() {
+            earliest.add(sample(time), || if time % 2 == 0 { "even" } else { "odd" });
+            assert!(earliest.samples.len() <= 60);
+        }
+        assert_eq!(earliest.total, 1000);
+        let (page, threads) = earliest.page(20);
+        assert_eq!(page.iter().map(|sample| sample.time).collect::<Vec<_>>(), (20..30).collect::<Vec<_>>());
+        assert!(page.iter().all(|sample| threads[sample.thread as usize] == ["even", "odd"][sample.time as usize % 2]));
+    }
 }

@@ -23,6 +23,7 @@ mod scrape;
 mod self_tracing;
 mod settings;
 mod time_text;
+mod warm_up;
 
 pub use app::App;
 pub use listeners::{Address, BoundListener, Listeners};
@@ -86,8 +87,11 @@ pub async fn serve_traced(
     };
     let fed = CancellationToken::new();
     let feeding = own.map(|own| tokio::spawn(feed(own, Arc::clone(&app), fed.clone())));
+    let warming = tokio::spawn(warm_up::warm_up(Arc::clone(&app), stop.clone()));
     stop.cancelled().await;
     app.begin_stop();
+    // A panic there is logged, and no reason not to close the store.
+    let _ = warming.await;
     scraping.join_all().await;
     // Requests under way are answered first; then nothing can submit any more, and the lake can close.
     serving.await??;

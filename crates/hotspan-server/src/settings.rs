@@ -44,6 +44,8 @@ pub struct Settings {
     pub source: Option<PathBuf>,
     /// Memory for columns of spans that are kept decoded between questions.
     pub column_cache_bytes: usize,
+    /// How long after a start what the first questions need is read ahead, while nobody asks.
+    pub warm_up: Duration,
     /// Limits of SQL statements.
     pub sql: SqlOptions,
     /// Whether requests must name their tenant.
@@ -147,6 +149,7 @@ impl Default for Settings {
             scrape: Vec::new(),
             source: None,
             column_cache_bytes: hotspan_lake::segment::COLUMN_CACHE_BYTES,
+            warm_up: Duration::from_secs(3),
             sql: SqlOptions::default(),
             multi_tenancy: false,
             shutdown_grace: Duration::from_secs(10),

@@ -318,6 +318,9 @@ fn files_of_any_format() {
     assert!(values["names"].as_array().unwrap().len() >= 7, "{values}");
     let page = server.get_json(&format!("/api/v1/profiles?trace_id={TRACE}&limit=3&offset=1"));
     assert_eq!((page["samples"].as_array().unwrap().len(), &page["next_offset"]), (3, &json!(4)));
+    let far = server.get(&format!("/api/v1/profiles?trace_id={TRACE}&offset=300000")).unwrap();
+    assert_eq!(far.status, 400);
+    assert!(far.text().contains("limit: samples on pages") && far.text().contains("start_time"), "{}", far.text());
     assert_eq!(server.get("/api/v1/profiles").unwrap().status, 400);
 }
 

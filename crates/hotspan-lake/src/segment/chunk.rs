@@ -6,7 +6,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, AsArray, RecordBatch, StringArray, UInt32Array};
+use arrow::array::{ArrayRef, AsArray, RecordBatch, RecordBatchOptions, StringArray, UInt32Array};
 use arrow::compute::{concat_batches, take, take_record_batch};
 use arrow::datatypes::{DataType, Field, Int32Type, Schema};
 use futures::TryStreamExt;
@@ -92,7 +92,10 @@ impl SegmentReader {
             .filter_map(|name| Some((schema.fields().find(name.as_ref())?.1, known.get(name.as_ref())?.clone())))
             .collect();
         let schema = Schema::new(present.iter().map(|(field, _)| Arc::clone(field)).collect::<Vec<_>>());
-        Ok(RecordBatch::try_new(Arc::new(schema), present.into_iter().map(|(_, array)| array).collect())?)
+        let arrays = present.into_iter().map(|(_, array)| array).collect();
+        // A segment that lacks all of them has rows nevertheless.
+        let options = RecordBatchOptions::new().with_row_count(Some(chunk.rows.len()));
+        Ok(RecordBatch::try_new_with_options(Arc::new(schema), arrays, &options)?)
     }
 
     /// Decodes columns that the file has, and keeps them.

@@ -52,7 +52,7 @@ impl ColumnCache {
         self.most_bytes.store(most_bytes, Ordering::Relaxed);
     }
 
-    fn most_bytes(&self) -> usize {
+    pub(super) fn most_bytes(&self) -> usize {
         self.most_bytes.load(Ordering::Relaxed)
     }
 

@@ -192,6 +192,11 @@ impl SegmentReader {
         self.columns.set_most_bytes(bytes);
     }
 
+    /// The bound on the memory of decoded columns.
+    pub fn column_cache_bytes(&self) -> usize {
+        self.columns.most_bytes()
+    }
+
     /// All batches of a segment that the options ask for.
     pub async fn read_all(&self, segment: &Arc<Segment>, options: ReadOptions) -> Result<Vec<RecordBatch>> {
         self.stream(segment, options).await?.try_collect().await
@@ -225,6 +230,15 @@ impl SegmentReader {
         let index = IdIndex::open(self.store.as_ref(), path, *size).await?;
         self.lock_cache().indexes.insert(path.clone(), index.clone());
         Ok(Some(index))
+    }
+
+    /// Reads what is needed to find anything in a segment: its footer and the head of its id index.
+    pub async fn open(&self, segment: &Segment) -> Result<()> {
+        self.id_index(segment).await?;
+        if segment.level > 0 {
+            self.footer(segment).await?.coded()?;
+        }
+        Ok(())
     }
 
     /// The object store that segments are in.

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, FixedSizeBinaryArray};
-use arrow::buffer::BooleanBuffer;
+use arrow::array::{Array, FixedSizeBinaryArray, RecordBatch};
+use arrow::buffer::ScalarBuffer;
 use futures::{FutureExt, StreamExt};
 use hotspan_lake::segment::{Chunk, RowRanges};
 use hotspan_lake::{Segment, arrays};
@@ -113,35 +113,44 @@ impl SpanScan {
     }
 
     async fn hits(&self, chunk: &Chunk, range: TimeRange, least: i64) -> Result<ChunkHits> {
-        let mut columns = self.mask.columns();
-        columns.extend(["trace_id".to_owned(), "start_time".to_owned()]);
-        let batch = self.engine.lake().reader().columns(chunk, &columns).await?;
-        let starts = arrays::times(&batch, "start_time")?.values().clone();
-        let mut mask = self.mask.mask(&batch);
-        if matches!(self.wanted, Wanted::Matches) && !(range.holds_all_of(chunk.segment()) && least == i64::MIN) {
-            let from = range.from.max(least);
-            let until = range.until;
-            mask = &mask & &BooleanBuffer::collect_bool(starts.len(), |row| starts[row] >= from && starts[row] < until);
-        }
+        let mask = self.mask.mask(&self.engine.lake().reader().columns(chunk, &self.mask.columns()).await?);
+        let spans = chunk.rows().len() as u64;
         let mut rows: Vec<u32> = mask.set_indices().map(|row| row as u32).collect();
-        let spans = batch.num_rows() as u64;
+        let timed = self.timed_traces(chunk, &rows, range).await?;
+        if matches!(self.wanted, Wanted::Matches) && !(range.holds_all_of(chunk.segment()) && least == i64::MIN) {
+            let in_time = TimeRange { from: range.from.max(least), until: range.until };
+            rows.retain(|row| in_time.holds(timed.start(*row)));
+        }
         if !self.is_exact() {
             rows = self.evaluate(chunk, &rows).await?;
         }
-        let ids = arrays::ids(&batch, "trace_id")?;
-        let mut hits = group(&rows, ids, &starts);
+        let mut hits = timed.group(&rows);
         match self.wanted {
             Wanted::Matches => {}
             Wanted::Necessary(_) if range.holds_all_of(chunk.segment()) => {}
             // Where every span will do, those in time speak for themselves.
-            Wanted::Necessary(SpanCondition::True) => {
-                hits.retain_mut(|(_, row)| neighbours(ids, *row).any(|row| range.holds(starts[row])));
-            }
+            Wanted::Necessary(SpanCondition::True) => hits.retain(|(_, row)| timed.has_neighbour_in(range, *row)),
             Wanted::Necessary(_) => hits.iter_mut().for_each(|(hit, row)| {
-                hit.is_in_time = neighbours(ids, *row).any(|row| range.holds(starts[row]));
+                hit.is_in_time = timed.has_neighbour_in(range, *row);
             }),
         }
         Ok(ChunkHits { hits: hits.into_iter().map(|(hit, _)| hit).collect(), spans })
+    }
+
+    /// Traces and starts of the rows that a mask lets through: where only they are looked at, and are few, no others are
+    /// decoded.
+    async fn timed_traces(&self, chunk: &Chunk, rows: &[u32], range: TimeRange) -> Result<TimedTraces> {
+        let asks_neighbours = matches!(self.wanted, Wanted::Necessary(_)) && !range.holds_all_of(chunk.segment());
+        let reader = self.engine.lake().reader();
+        if asks_neighbours || rows.len() > chunk.rows().len() / SPARSE {
+            return TimedTraces::of(&reader.columns(chunk, &TRACE_AND_START).await?, None);
+        }
+        let batches = reader.rows(chunk.segment(), &ranges_of(rows, chunk.rows().start), &TRACE_AND_START).await?;
+        // A chunk is one row group, so that its rows come as one batch, or none.
+        match batches.first() {
+            Some(batch) => TimedTraces::of(batch, Some(rows.to_vec())),
+            None => Ok(TimedTraces::default()),
+        }
     }
 
     fn filter(&self) -> Option<&SpanFilter> {
@@ -159,7 +168,7 @@ impl SpanScan {
 
     /// Those of some rows that satisfy the condition, which asks for more than masks can tell.
     async fn evaluate(&self, chunk: &Chunk, rows: &[u32]) -> Result<Vec<u32>> {
-        let columns = scan_columns(self.program.fields(), &["trace_id", "start_time"]);
+        let columns = scan_columns(self.program.fields(), &TRACE_AND_START);
         let first = chunk.rows().start;
         let mut kept = Vec::new();
         for part in rows.chunks(EVALUATED_ROWS) {
@@ -186,6 +195,10 @@ impl SpanScan {
     }
 }
 
+/// What says whose a span is and when it started.
+const TRACE_AND_START: [&str; 2] = ["trace_id", "start_time"];
+/// One row in so many and fewer are picked: the reader then decides whether all pages are worth decoding.
+const SPARSE: usize = 16;
 /// Rows that are evaluated at once: what bounds the memory of columns that are not kept.
 const EVALUATED_ROWS: usize = 64 << 10;
 
@@ -201,35 +214,69 @@ fn ranges_of(rows: &[u32], first: usize) -> RowRanges {
     ranges
 }
 
-/// A hit for each run of rows of one trace, and the last of its rows.
-fn group(rows: &[u32], ids: &FixedSizeBinaryArray, starts: &[i64]) -> Vec<(Hit, usize)> {
-    let mut hits: Vec<(Hit, usize)> = Vec::new();
-    for row in rows.iter().map(|row| *row as usize) {
-        match hits.last_mut() {
-            Some((hit, last)) if ids.value(*last) == ids.value(row) => {
-                hit.start = hit.start.min(starts[row]);
-                *last = row;
-            }
-            _ => {
-                let trace_id = TraceId(arrays::id_at(ids, row));
-                hits.push((Hit { trace_id, start: starts[row], is_in_time: true }, row));
-            }
-        }
-    }
-    hits
+/// Whose the rows of a chunk are, and when they started: of all rows, or of some.
+#[derive(Debug)]
+struct TimedTraces {
+    traces: FixedSizeBinaryArray,
+    starts: ScalarBuffer<i64>,
+    /// The rows that are known, in ascending order, if not all are.
+    rows: Option<Vec<u32>>,
 }
 
-/// The rows around a row that belong to the same trace and lie next to it.
-fn neighbours(ids: &FixedSizeBinaryArray, row: usize) -> impl Iterator<Item = usize> + '_ {
-    let id = ids.value(row);
-    let is_same = move |row: &usize| ids.value(*row) == id;
-    let before = (0..row).rev().take_while(is_same);
-    (row..ids.len()).take_while(is_same).chain(before)
+impl Default for TimedTraces {
+    fn default() -> Self {
+        Self { traces: FixedSizeBinaryArray::new_null(16, 0), starts: Vec::new().into(), rows: Some(Vec::new()) }
+    }
+}
+
+impl TimedTraces {
+    fn of(batch: &RecordBatch, rows: Option<Vec<u32>>) -> Result<Self> {
+        let (traces, starts) = (arrays::ids(batch, "trace_id")?, arrays::times(batch, "start_time")?);
+        Ok(Self { traces: traces.clone(), starts: starts.values().clone(), rows })
+    }
+
+    /// Where a row of the chunk stands in the arrays. It must be one that is known.
+    fn place(&self, row: u32) -> usize {
+        match &self.rows {
+            Some(rows) => rows.partition_point(|known| *known < row),
+            None => row as usize,
+        }
+    }
+
+    fn start(&self, row: u32) -> i64 {
+        self.starts[self.place(row)]
+    }
+
+    /// A hit for each run of rows of one trace, and where the last of its rows stands.
+    fn group(&self, rows: &[u32]) -> Vec<(Hit, usize)> {
+        let mut hits: Vec<(Hit, usize)> = Vec::new();
+        for place in rows.iter().map(|row| self.place(*row)) {
+            match hits.last_mut() {
+                Some((hit, last)) if self.traces.value(*last) == self.traces.value(place) => {
+                    hit.start = hit.start.min(self.starts[place]);
+                    *last = place;
+                }
+                _ => {
+                    let trace_id = TraceId(arrays::id_at(&self.traces, place));
+                    hits.push((Hit { trace_id, start: self.starts[place], is_in_time: true }, place));
+                }
+            }
+        }
+        hits
+    }
+
+    /// Whether one of the rows around a row that belong to the same trace and lie next to it is in time. All must be known.
+    fn has_neighbour_in(&self, range: TimeRange, place: usize) -> bool {
+        let id = self.traces.value(place);
+        let is_same = |place: &usize| self.traces.value(*place) == id;
+        let before = (0..place).rev().take_while(is_same);
+        (place..self.traces.len()).take_while(is_same).chain(before).any(|place| range.holds(self.starts[place]))
+    }
 }
 
 /// The traces that have a span in a time, in a chunk.
 pub(super) async fn traces_in_time(engine: &Engine, chunk: &Chunk, range: TimeRange) -> Result<Vec<TraceId>> {
-    let batch = engine.lake().reader().columns(chunk, &["trace_id", "start_time"]).await?;
+    let batch = engine.lake().reader().columns(chunk, &TRACE_AND_START).await?;
     let ids = arrays::ids(&batch, "trace_id")?;
     let starts = arrays::times(&batch, "start_time")?.values();
     let mut found: Vec<TraceId> = Vec::new();

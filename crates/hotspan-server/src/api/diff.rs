@@ -1,6 +1,5 @@
 //! `/api/v1/diff`: two selections compared, function by function and as one flame graph.
 
-use axum::Json;
 use axum::response::{IntoResponse, Response};
 use hotspan_formats::change_table::{FunctionChange, Measure, changes_text, function_changes};
 use hotspan_formats::diff_tree::{DiffTree, Presence};
@@ -11,10 +10,11 @@ use http::{HeaderValue, header};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::ApiError;
 use super::asker::{Asker, Given};
+use super::flame_json::FlameJson;
 use super::profile::{TextParameters, exactness_json};
 use super::pyroscope::{check_types, ranged_query};
-use super::{ApiError, flame_json};
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -82,7 +82,7 @@ pub(crate) async fn diff(
     Ok(match parameters.format.as_deref().unwrap_or("json") {
         "json" => {
             rows.truncate(limit);
-            Json(as_json(&left, &right, &measure, &rows, &tree)).into_response()
+            as_json(&left, &right, &measure, &rows, &tree).into_response()
         }
         "text" => {
             let table = changes_text(&rows, unit, limit, text.colour());
@@ -172,17 +172,22 @@ impl Selected {
     }
 }
 
-fn as_json(left: &Selected, right: &Selected, measure: &Measure, rows: &[FunctionChange], tree: &DiffTree) -> Value {
+fn as_json(
+    left: &Selected,
+    right: &Selected,
+    measure: &Measure,
+    rows: &[FunctionChange],
+    tree: &DiffTree,
+) -> FlameJson {
     let profile_type = &left.query.profile_type;
-    let mut json = flame_json::double(tree, [&right.answer.tree, &left.answer.tree], profile_type);
-    json["exactness"] = exactness_json(&right.answer.exactness);
-    json["baseline_exactness"] = exactness_json(&left.answer.exactness);
-    json["baseline"] = left.json(measure.noun);
-    json["comparison"] = right.json(measure.noun);
-    json["per"] = json!(measure.noun);
-    json["unit"] = json!(profile_type.sample_unit);
-    json["functions"] = rows.iter().map(change_json).collect();
-    json
+    FlameJson::double(tree, [&right.answer.tree, &left.answer.tree], profile_type)
+        .telling("exactness", exactness_json(&right.answer.exactness))
+        .telling("baseline_exactness", exactness_json(&left.answer.exactness))
+        .telling("baseline", left.json(measure.noun))
+        .telling("comparison", right.json(measure.noun))
+        .telling("per", measure.noun)
+        .telling("unit", profile_type.sample_unit.as_str())
+        .telling("functions", rows.iter().map(change_json).collect::<Vec<_>>())
 }
 
 fn change_json(row: &FunctionChange) -> Value {

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 use super::ApiError;
 use super::asker::{Asker, Given};
+use super::flame_json::FlameJson;
 use super::no_samples::no_samples;
 use super::pyroscope::merged_pprof;
 use super::span_scope::{ScopeParameters, outlines_of, owners_in_trace};
@@ -130,14 +131,12 @@ pub(crate) async fn flame_response(
     };
     let svg_options = svg::SvgOptions { title: title.clone(), unit: unit.to_owned(), ..svg::SvgOptions::default() };
     Ok(match format {
-        "json" => text("application/json", flame_json(&answer.tree, &query.profile_type, &answer.exactness)),
+        "json" => flame_json(&answer, &query.profile_type),
         "packed" => {
             let content_type = HeaderValue::from_static("application/octet-stream");
             ([(header::CONTENT_TYPE, content_type)], packed(&answer, &query.profile_type)).into_response()
         }
-        "flamegraph" if accept.contains("application/json") => {
-            text("application/json", flame_json(&answer.tree, &query.profile_type, &answer.exactness))
-        }
+        "flamegraph" if accept.contains("application/json") => flame_json(&answer, &query.profile_type),
         "html" => text("text/html; charset=utf-8", page(&answer, query, uri)),
         "flamegraph" if accept.contains("text/html") => text("text/html; charset=utf-8", page(&answer, query, uri)),
         "flamegraph" | "text" if answer.exactness.samples == 0 => {
@@ -239,10 +238,9 @@ fn flame_query(parameters: &ProfileParameters, now: i64) -> Result<FlameQuery, A
 }
 
 /// Flamebearer JSON with what the numbers rest on.
-fn flame_json(tree: &hotspan_model::FlameTree, profile_type: &ProfileType, exactness: &Exactness) -> String {
-    let mut answer = super::flame_json::single(tree, profile_type);
-    answer["exactness"] = exactness_json(exactness);
-    answer.to_string()
+fn flame_json(answer: &FlameAnswer, profile_type: &ProfileType) -> Response {
+    let graph = FlameJson::single(&answer.tree, profile_type);
+    graph.telling("exactness", exactness_json(&answer.exactness)).into_response()
 }
 
 /// The same for readers of large graphs.

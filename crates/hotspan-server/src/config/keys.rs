@@ -295,6 +295,13 @@ pub static KEYS: &[Key] = &[
         column_cache_bytes,
         "Memory for columns of spans that are kept decoded, so that a search need only compare them"
     ),
+    key!(
+        "query.warm_up",
+        Duration,
+        warm_up,
+        "How long after a start what the first questions need is read ahead, while nobody asks; 0s turns it off"
+    )
+    .at_most("10m"),
     key!("sql.memory", Size, sql.memory_bytes, "Memory that one SQL statement may take").at_least("1MiB"),
     key!("sql.time_limit", Duration, sql.time_limit, "How long one SQL statement may run").at_least("100ms"),
 ];

@@ -1,6 +1,5 @@
 //! A cohort's flame graph over another's, by request: a slow cohort has fewer requests, not less code.
 
-use axum::Json;
 use axum::response::{IntoResponse, Response};
 use hotspan_formats::change_table::{Measure, changes_text, function_changes};
 use hotspan_formats::diff_tree::DiffTree;
@@ -10,7 +9,8 @@ use serde_json::{Value, json};
 
 use super::request::CohortQuestion;
 use super::selected::{Selected, Side, is_time};
-use crate::api::{QuestionError, flame_json};
+use crate::api::QuestionError;
+use crate::api::flame_json::FlameJson;
 use crate::app::Core;
 
 /// The comparison, the baseline on the left. Values are of one request; where they are counts, of a thousand, since
@@ -48,13 +48,13 @@ pub(super) async fn diff(core: &Core, tenant: &TenantId, question: &CohortQuesti
         })
     };
     let tree = tree.pruned(question.max_nodes);
-    let mut json = flame_json::double(&tree, [&right_answer.tree, &left_answer.tree], &question.profile_type);
-    json["per_requests"] = json!(per);
-    json["left"] = side(&left, &left_answer.tree);
-    json["right"] = side(&right, &right_answer.tree);
-    json["exactness"] = right.exactness(&right_answer.tree, &right_answer.exactness);
-    json["baseline_exactness"] = left.exactness(&left_answer.tree, &left_answer.exactness);
-    Ok(Json(json).into_response())
+    let graph = FlameJson::double(&tree, [&right_answer.tree, &left_answer.tree], &question.profile_type)
+        .telling("per_requests", per)
+        .telling("left", side(&left, &left_answer.tree))
+        .telling("right", side(&right, &right_answer.tree))
+        .telling("exactness", right.exactness(&right_answer.tree, &right_answer.exactness))
+        .telling("baseline_exactness", left.exactness(&left_answer.tree, &left_answer.exactness));
+    Ok(graph.into_response())
 }
 
 fn requests_text(per: f64) -> String {

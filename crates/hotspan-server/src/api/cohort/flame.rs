@@ -1,14 +1,14 @@
 //! The flame graph of a cohort.
 
-use axum::Json;
 use axum::response::{IntoResponse, Response};
 use hotspan_model::TenantId;
 use http::{HeaderMap, Uri};
 
 use super::request::CohortQuestion;
 use super::selected::{Selected, Side};
+use crate::api::QuestionError;
+use crate::api::flame_json::FlameJson;
 use crate::api::profile::{AskedFlame, TextParameters, flame_response};
-use crate::api::{QuestionError, flame_json};
 use crate::app::Core;
 
 /// The flame graph in the format asked for: flamebearer JSON, if nothing is said.
@@ -23,9 +23,8 @@ pub(super) async fn flame(
     match question.format.as_deref() {
         None | Some("json" | "flamebearer") => {
             let answer = core.engine.flame(tenant, &selected.query).await?;
-            let mut json = flame_json::single(&answer.tree, &question.profile_type);
-            json["exactness"] = selected.exactness(&answer.tree, &answer.exactness);
-            Ok(Json(json).into_response())
+            let graph = FlameJson::single(&answer.tree, &question.profile_type);
+            Ok(graph.telling("exactness", selected.exactness(&answer.tree, &answer.exactness)).into_response())
         }
         Some(format) => {
             let (text, uri) = (TextParameters::default(), Uri::default());

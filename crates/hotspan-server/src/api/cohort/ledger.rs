@@ -7,14 +7,16 @@ use hotspan_analysis::Analysis;
 use hotspan_analysis::gather::{ExplainQuery, requests_of};
 use hotspan_analysis::ledger_summary::{Reach, ledger_summary};
 use hotspan_analysis::merged_tree::{kinds_of_names, merged_tree};
+use hotspan_formats::flamebearer::Flamebearer;
 use hotspan_formats::text_flame::{TextFlameOptions, text_flame};
 use hotspan_model::{ProfileType, TenantId};
 use hotspan_query::CohortScope;
 use serde_json::{Value, json};
 
 use super::request::CohortQuestion;
+use crate::api::QuestionError;
 use crate::api::explain::exactness;
-use crate::api::{QuestionError, flame_json};
+use crate::api::flame_json::FlameJson;
 use crate::app::Core;
 
 /// The parts of a request's time, which add up to it: with children as parts of their own for the scope of the span,
@@ -78,24 +80,21 @@ pub(super) async fn merged(
         return Ok(text_flame(&tree, &options).into_response());
     }
     let time = ProfileType::from_parts(["wall", "wall", "nanoseconds", "wall", "nanoseconds"]);
-    let mut json = flame_json::single(&tree, &time);
-    write_kinds(&mut json["flamebearer"], &kinds_of_names(&analysis.vocabulary));
+    let mut graph = FlameJson::single(&tree, &time);
+    write_kinds(&mut graph.profile.flamebearer, &kinds_of_names(&analysis.vocabulary));
     let mut evidence = exactness(&analysis);
     evidence["pruned_nodes"] = json!(pruned.nodes);
     evidence["pruned_value"] = json!(pruned.value);
-    json["exactness"] = evidence;
-    Ok(Json(json).into_response())
+    Ok(graph.telling("exactness", evidence).into_response())
 }
 
 /// Tells spans and waits from functions, so that they can be drawn in another way.
-fn write_kinds(graph: &mut Value, kinds: &HashMap<String, &'static str>) {
-    let names = graph["names"].take();
-    for (at, name) in names.as_array().into_iter().flatten().enumerate() {
-        if let Some(kind) = name.as_str().and_then(|name| kinds.get(name)) {
-            graph["frames"][at]["kind"] = json!(kind);
+fn write_kinds(graph: &mut Flamebearer, kinds: &HashMap<String, &'static str>) {
+    for (name, facts) in graph.names.iter().zip(&mut graph.frames) {
+        if let Some(kind) = kinds.get(name) {
+            facts.kind = kind;
         }
     }
-    graph["names"] = names;
 }
 
 async fn requests(core: &Core, tenant: &TenantId, question: &CohortQuestion) -> Result<Analysis, QuestionError> {

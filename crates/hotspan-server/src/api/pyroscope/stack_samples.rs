@@ -2,7 +2,7 @@
 
 use axum::Json;
 use hotspan_model::labels::SERVICE_NAME;
-use hotspan_query::{FlameQuery, Matcher, SampleRow, Selector};
+use hotspan_query::{FARTHEST_SAMPLE, FlameQuery, Matcher, SampleRow, Selector};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -58,8 +58,13 @@ pub(super) async fn samples(
         traces: trace_ids(parameters.trace_id.as_slice())?,
         ..FlameQuery::default()
     };
-    let offset = parameters.offset.unwrap_or(0);
+    let offset = parameters.offset.unwrap_or(0).min(FARTHEST_SAMPLE);
     let limit = parameters.limit.unwrap_or(PAGE).clamp(1, LARGEST_PAGE);
+    if offset + limit > FARTHEST_SAMPLE {
+        return Err(ApiError::invalid(format!(
+            "offset: pages end after {FARTHEST_SAMPLE} samples (limit: samples on pages); give a later start_time"
+        )));
+    }
     let page = core.engine.samples(&tenant, &query, offset, limit).await?;
     let end = offset + page.rows.len();
     let next = if end < page.total { json!(end) } else { Value::Null };
