@@ -1,12 +1,12 @@
 //! What the first questions after a start would have to read before they can be answered: footers and id indexes,
-//! label sets, the columns that most searches compare, symbols. All of the last hour that has data, in small parts, into
-//! the caches that questions use and bound.
+//! label sets, the columns that most searches compare, symbols. Of the last day that has data, the latest first, in small
+//! parts, into the caches that questions use and bound.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use hotspan_lake::segment::Chunk;
-use hotspan_lake::table::HOUR;
+use hotspan_lake::table::DAY;
 use hotspan_lake::{Segment, Snapshot, Table};
 use hotspan_model::TenantId;
 
@@ -50,7 +50,7 @@ impl Engine {
         tenants.sort_unstable_by(|left, right| right.cmp(left));
         let mut parts = VecDeque::new();
         for (last, tenant) in tenants {
-            let range = (last.saturating_sub(HOUR), last.saturating_add(1));
+            let range = (last.saturating_sub(DAY), last.saturating_add(1));
             let of_table = |table| latest(&snapshot, &tenant, table, range);
             // What any question needs comes before what only some do.
             let tables = [Table::Spans, Table::Samples, Table::Nodes, Table::Frames, Table::Rollup1h, Table::Rollup15s];

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::client::{Client, ServerArguments};
 use crate::screen::say;
 use crate::table::{Align, Table, duration_text};
+use crate::traces::probably_meant;
 
 /// Ask a server with TraceQL: traces as a table, series, or the code of the spans
 #[derive(Debug, Args)]
@@ -128,7 +129,9 @@ fn traces(client: &Client, arguments: &QueryArguments) -> anyhow::Result<String>
         ]);
     }
     if table.is_empty() {
-        return Ok(format!("no trace matches between {} and {}", arguments.from, arguments.to));
+        let nothing = format!("no trace matches between {} and {}", arguments.from, arguments.to);
+        let told = std::iter::once(nothing).chain(probably_meant(client, &arguments.query));
+        return Ok(told.collect::<Vec<_>>().join("\n"));
     }
     Ok(table.draw())
 }

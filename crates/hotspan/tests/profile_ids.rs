@@ -172,6 +172,8 @@ fn nothing_found_says_what_there_is() {
     assert!(wall.contains("types that there are") && wall.contains(CPU), "{wall}");
     let span = text("/api/v1/profile?span_id=77&format=text");
     assert!(span.contains("span_id=\"0000000000000077\""), "{span}");
+    let elsewhere = text(&format!("/api/v1/profile?app=ship&span_id={SPAN}&format=text"));
+    assert!(elsewhere.contains("what is named has samples of: shop (process_cpu:cpu"), "{elsewhere}");
     let unknown = ask(&server, "SelectMergeDreams", &json!({}));
     assert_eq!(unknown.status, 404);
     assert!(unknown.text().contains("unimplemented") && unknown.text().contains("SelectMergeDreams"));

@@ -6,11 +6,14 @@
 mod chunk;
 mod column_cache;
 pub(crate) mod dense_columns;
+mod footers;
 pub mod id_index;
 mod id_set;
 pub(crate) mod l0;
 mod lookup;
 pub(crate) mod parquet_file;
+mod pruning;
+mod read_options;
 mod reader;
 mod trace_rows;
 
@@ -22,7 +25,8 @@ use hotspan_model::TenantId;
 pub use chunk::Chunk;
 pub use id_set::{IdPart, IdSet};
 pub use lookup::IdRows;
-pub use reader::{COLUMN_CACHE_BYTES, ReadOptions, RowRanges, SegmentReader};
+pub use read_options::{ReadOptions, RowRanges};
+pub use reader::{COLUMN_CACHE_BYTES, SegmentReader};
 
 use crate::table::{DAY, HOUR, Table, WINDOW_15S};
 

@@ -1,12 +1,16 @@
 //! What a person is told whose question no sample answers: what was asked for, and what there is instead.
 
-use hotspan_model::labels::SERVICE_NAME;
+use std::collections::BTreeSet;
+
+use hotspan_model::labels::{PROFILE_TYPE, SERVICE_NAME};
 use hotspan_model::{ProfileType, TenantId};
-use hotspan_query::{FlameQuery, Selector};
+use hotspan_query::{FlameQuery, SampleRow, Selector};
 
 use super::ApiError;
 use crate::app::Core;
 
+/// Samples of what is named that are looked at.
+const LOOKED_AT: usize = 1000;
 /// Names that are listed at most.
 const LISTED: usize = 20;
 
@@ -18,6 +22,11 @@ pub(crate) async fn no_samples(core: &Core, tenant: &TenantId, query: &FlameQuer
     let ids = ids.chain(traces.iter().map(|trace| format!("trace_id=\"{trace}\"")));
     let asked: Vec<String> = labels.chain(ids).collect();
     let mut text = format!("no samples of {profile_type} match {{{}}} in this time\n", asked.join(", "));
+    let elsewhere = services_of_ids(core, tenant, query).await?;
+    if !elsewhere.is_empty() {
+        text.push_str(&format!("what is named has samples of: {}\n", listed(&elsewhere)));
+        return Ok(text);
+    }
     let services = core.engine.label_values(tenant, SERVICE_NAME, &typed(profile_type), *from, *until).await?;
     if !services.is_empty() {
         text.push_str(&format!("services that have some: {}\n", listed(&services)));
@@ -28,6 +37,16 @@ pub(crate) async fn no_samples(core: &Core, tenant: &TenantId, query: &FlameQuer
         types => text.push_str(&format!("types that there are: {}\n", listed(&types))),
     }
     Ok(text)
+}
+
+/// Services and types that the spans and traces which are named have samples of, whatever else was asked for.
+async fn services_of_ids(core: &Core, tenant: &TenantId, query: &FlameQuery) -> Result<Vec<String>, ApiError> {
+    let (spans, traces, owners) = (query.spans.clone(), query.traces.clone(), query.owners.clone());
+    let whenever = FlameQuery { from: 0, until: i64::MAX, spans, traces, owners, ..FlameQuery::default() };
+    let page = core.engine.samples(tenant, &whenever, 0, LOOKED_AT).await?;
+    let label = |sample: &SampleRow, name| sample.labels.get(name).unwrap_or_default().to_owned();
+    let named = |sample| format!("{} ({})", label(sample, SERVICE_NAME), label(sample, PROFILE_TYPE));
+    Ok(page.rows.iter().map(named).collect::<BTreeSet<String>>().into_iter().collect())
 }
 
 fn typed(profile_type: &ProfileType) -> Selector {

@@ -41,10 +41,15 @@ fn row(trace: &Value) -> [String; 6] {
         time_as_text(number(&trace["startTimeUnixNano"])),
         if duration > 0 { duration_text(duration) } else { "< 1 ms".to_owned() },
         if errors > 0 { format!("{spans} ({errors} failed)") } else { spans.to_string() },
-        format!("{} {}", text("rootServiceName"), text("rootTraceName")).trim().to_owned(),
+        root(text("rootServiceName"), text("rootTraceName")),
         matched(&trace["spanSets"]),
         text("traceID").to_owned(),
     ]
+}
+
+/// Service and name of the root; a root that has not come is told once.
+fn root(service: &str, name: &str) -> String {
+    if service == name { name.to_owned() } else { format!("{service} {name}").trim().to_owned() }
 }
 
 /// How many spans matched, and the longest of those that were sent.
@@ -85,5 +90,9 @@ mod tests {
         assert!(lines[0].starts_with("started") && lines[1].ends_with("2, longest pay 900ms  aa"), "{text}");
         assert!(lines[1].contains("1.52s  7 (1 failed)  shop GET /"), "{text}");
         assert!(render(&json!({ "traces": [] }), 20).contains("no trace matches"));
+        assert_eq!(
+            root("<root span not yet received>", "<root span not yet received>"),
+            "<root span not yet received>"
+        );
     }
 }

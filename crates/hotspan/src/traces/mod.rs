@@ -1,11 +1,14 @@
 //! `hotspan traces QUERY` and `hotspan trace ID`: what a person asks a running server at a terminal.
 
 mod found_table;
+mod meant;
 mod span_tree;
 mod waterfall;
 
 use anyhow::{Context as _, bail};
 use clap::Args;
+
+pub(crate) use meant::probably_meant;
 
 use crate::client::{Client, ServerArguments};
 use crate::screen::say;
@@ -67,12 +70,17 @@ pub(crate) fn run_search(arguments: &TracesArguments) -> anyhow::Result<()> {
     ];
     let times = [("since", &arguments.last), ("start", &arguments.from), ("end", &arguments.until)];
     question.extend(times.iter().filter_map(|(name, time)| Some((*name, time.as_deref()?))));
-    let answer = Client::new(&arguments.server).get("/api/search", &question)?;
+    let client = Client::new(&arguments.server);
+    let answer = client.get("/api/search", &question)?;
     if arguments.json {
         say(answer.text().trim_end());
         return Ok(());
     }
-    say(found_table::render(&answer.json()?, arguments.limit).trim_end());
+    let found = answer.json()?;
+    say(found_table::render(&found, arguments.limit).trim_end());
+    if found["traces"].as_array().is_none_or(Vec::is_empty) {
+        probably_meant(&client, &arguments.query).iter().for_each(|line| say(line));
+    }
     Ok(())
 }
 
