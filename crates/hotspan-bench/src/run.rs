@@ -141,7 +141,9 @@ fn merge_for_good(launch: &Launch, prepared: &Prepared, outcome: &mut Outcome) -
     let table = &mut outcome.table;
     let (of_spans, of_samples) = (each(sum(true), spans), each(sum(false), samples));
     table.figure("bytes a span on disk, merged for good", Unit::Bytes, of_spans, Some(45.0), Some(93.0));
-    table.figure("bytes a sample on disk, merged for good", Unit::Bytes, of_samples, Some(15.0), Some(20.0));
+    if samples > 0 {
+        table.figure("bytes a sample on disk, merged for good", Unit::Bytes, of_samples, Some(15.0), Some(20.0));
+    }
     let items = spans + samples;
     table.figure("merging for good, CPU a span or sample", Unit::Microseconds, micros_each(cpu, items), None, None);
     Ok(())
