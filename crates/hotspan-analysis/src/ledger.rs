@@ -12,6 +12,7 @@ use crate::critical_path::{Stretch, critical_path};
 use crate::matrix::FEW_REQUESTS;
 use crate::part::Part;
 use crate::request::{Measure, Request, RequestSample};
+use crate::signs::Sign;
 use crate::sources::Sources;
 use crate::tree::{NodeId, NodeKey, Tree};
 use crate::vocabulary::{OperationId, TextId, Vocabulary};
@@ -189,19 +190,13 @@ fn prepare(vocabulary: &Vocabulary, sources: &Sources, request: &Request, eviden
             LinkStrength::Inherited => 1,
             LinkStrength::Inferred => 2,
         }] += 1;
-        let leaf = vocabulary.leaf_of(sample.stack).map(|frame| vocabulary.function_of(frame));
-        let is_named = leaf.is_some_and(|name| !is_address(name));
-        if !is_named {
+        let leaf = vocabulary.leaf_of(sample.stack);
+        if leaf.is_none_or(|leaf| sources.signs_of(leaf).say(Sign::Nameless)) {
             evidence.unsymbolised += counted;
         }
         weighed.push((index, part, counted));
     }
     Prepared { stretches, own, weighed }
-}
-
-/// A frame that is known by its binary and address only.
-fn is_address(name: &str) -> bool {
-    name.contains("!0x") || name == "[unknown]"
 }
 
 fn is_inside(sorted: &[Stretch], span: u32, time: i64) -> bool {

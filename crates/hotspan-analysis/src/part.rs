@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::own_code::Ownership;
 use crate::signs::{Sign, Signs};
 
 /// A part of a request's time. Parts do not overlap, and together they are the duration.
@@ -74,7 +75,7 @@ impl Part {
 }
 
 /// How many frames above the leaf are looked at: wrappers of system calls are a few frames deep.
-const FRAMES_LOOKED_AT: usize = 12;
+pub(crate) const FRAMES_LOOKED_AT: usize = 12;
 
 /// What running code does, by the functions of its stack from the leaf on.
 pub fn part_of_running(leaf_first: impl Iterator<Item = Signs>) -> Part {
@@ -83,9 +84,21 @@ pub fn part_of_running(leaf_first: impl Iterator<Item = Signs>) -> Part {
 }
 
 /// What a wait is for, by the functions of its stack from the leaf on. None if nothing there is known to wait.
-pub fn part_of_waiting(leaf_first: impl Iterator<Item = Signs>) -> Option<Part> {
+///
+/// Libraries tell: what waits is theirs, and own code may have any name (`monitor_orders` sleeps, `read` computes). Own code
+/// tells where it calls something that has no name.
+pub fn part_of_waiting(leaf_first: impl Iterator<Item = (Signs, Ownership)> + Clone) -> Option<Part> {
+    let told_by = |owner: Ownership| {
+        let looked_at = leaf_first.clone().take(FRAMES_LOOKED_AT);
+        waits_for(looked_at.filter(|(_, ownership)| *ownership == owner).map(|(signs, _)| signs))
+    };
+    let is_nameless = leaf_first.clone().next().is_some_and(|(leaf, _)| leaf.say(Sign::Nameless));
+    told_by(Ownership::Library).or_else(|| is_nameless.then(|| told_by(Ownership::Own)).flatten())
+}
+
+fn waits_for(leaf_first: impl Iterator<Item = Signs>) -> Option<Part> {
     let mut sleeps = false;
-    for signs in leaf_first.take(FRAMES_LOOKED_AT) {
+    for signs in leaf_first {
         let told = [
             (Sign::Collects, Part::Gc),
             (Sign::Locks, Part::Lock),
@@ -103,9 +116,10 @@ pub fn part_of_waiting(leaf_first: impl Iterator<Item = Signs>) -> Option<Part> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::own_code::ownership_of;
 
     fn waiting(leaf_first: &[&str]) -> Option<Part> {
-        part_of_waiting(leaf_first.iter().map(|name| Signs::of(name)))
+        part_of_waiting(leaf_first.iter().map(|name| (Signs::of(name), ownership_of(name, ""))))
     }
 
     /// Scenario: stacks of waits as C, Go, Java, Rust and the kernel show them, and stacks that do not wait.
@@ -121,6 +135,10 @@ mod tests {
         assert_eq!(waiting(&["read"]), Some(Part::Io));
         assert_eq!(waiting(&["clock_nanosleep", "thread::sleep"]), Some(Part::Waiting));
         assert_eq!(waiting(&["parse_value", "lookup"]), None);
+        assert_eq!(waiting(&["clock_nanosleep", "shop::monitor_orders"]), Some(Part::Waiting));
+        assert_eq!(waiting(&["runtime.netpollblock", "main.(*SemaphorePool).Fetch"]), Some(Part::Io));
+        assert_eq!(waiting(&["libc.so.6!0x891f4", "OrderBook::lock_mutex"]), Some(Part::Lock));
+        assert_eq!(waiting(&["shop::Receipt::read", "shop::monitor_orders"]), None);
         let running = |leaf_first: [&str; 2]| part_of_running(leaf_first.into_iter().map(Signs::of));
         assert_eq!(running(["runtime.gcAssistAlloc1", "runtime.mallocgc"]), Part::Gc);
         assert_eq!(running(["memmove", "render"]), Part::Cpu);

@@ -106,6 +106,8 @@ pub enum Sign {
     Serialises,
     /// It compiles or matches regular expressions.
     Matches,
+    /// It has no name: it is known by its binary and address only.
+    Nameless,
 }
 
 impl Sign {
@@ -131,6 +133,9 @@ impl Signs {
         }
         if IO_WHOLE.iter().any(|word| bare(name).eq_ignore_ascii_case(word)) {
             signs.0 |= Sign::DoesIo.bit();
+        }
+        if name.contains("!0x") || name == "[unknown]" {
+            signs.0 |= Sign::Nameless.bit();
         }
         if name.trim_start_matches('_') == ALLOCATION_WHOLE {
             signs.0 |= Sign::Allocates.bit();

@@ -8,7 +8,7 @@
 
 use hashbrown::HashMap;
 
-use crate::part::{Part, part_of_running, part_of_waiting};
+use crate::part::{FRAMES_LOOKED_AT, Part, part_of_running, part_of_waiting};
 use crate::request::{Measure, Request, RequestSample};
 use crate::signs::Signs;
 use crate::vocabulary::{FrameId, OperationId, TextId, Vocabulary};
@@ -225,9 +225,10 @@ fn parts_of_stacks(vocabulary: &Vocabulary, sides: &[&[Request]], signs: &[Signs
     for sample in sides.iter().flat_map(|side| side.iter()).flat_map(|request| &request.samples) {
         let stack = sample.stack as usize;
         if !std::mem::replace(&mut is_told[stack], true) {
-            let from_leaf = || vocabulary.frames_from_leaf(sample.stack).map(|frame| signs[frame as usize]);
-            parts.0[stack] = part_of_running(from_leaf());
-            parts.1[stack] = part_of_waiting(from_leaf());
+            let frames: Vec<FrameId> = vocabulary.frames_from_leaf(sample.stack).take(FRAMES_LOOKED_AT).collect();
+            let from_leaf = frames.iter().map(|frame| (signs[*frame as usize], vocabulary.ownership_of(*frame)));
+            parts.0[stack] = part_of_running(from_leaf.clone().map(|(signs, _)| signs));
+            parts.1[stack] = part_of_waiting(from_leaf);
         }
     }
     parts

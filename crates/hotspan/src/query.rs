@@ -2,6 +2,7 @@
 
 use clap::Args;
 use hotspan_traceql::Program;
+use hotspan_traceql::ast::Sink;
 use serde_json::{Value, json};
 
 use crate::client::{Client, ServerArguments};
@@ -54,6 +55,9 @@ const EXAMPLES: &str = "Examples:
 pub(crate) fn run(arguments: &QueryArguments) -> anyhow::Result<()> {
     let program =
         Program::new(&arguments.query).map_err(|error| anyhow::anyhow!("{}", error.render(&arguments.query)))?;
+    if arguments.merged && !matches!(program.sink(), Some(Sink::Flame { .. })) {
+        anyhow::bail!("--merged draws a flame graph: let the query end in | flame(cpu)");
+    }
     let client = Client::new(&arguments.server);
     let text = if program.sink().is_some() {
         cohort(&client, arguments)?

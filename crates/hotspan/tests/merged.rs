@@ -86,13 +86,18 @@ fn a_cohort_is_one_tree_of_spans_code_and_waits() {
         assert!(cut["exactness"]["pruned_nodes"].as_u64().unwrap() > 0, "{format}: {cut:#}");
         assert_eq!(cut["flamebearer"]["numTicks"], whole["flamebearer"]["numTicks"], "{format}");
     }
-    let query = |arguments: &[&str]| {
+    let run = |stage: &str, arguments: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_hotspan"));
-        command.args(["query", &format!("{PLACES} | flame(cpu)")]).args(arguments);
-        let output = command.env("HOTSPAN_SERVER", format!("http://{}", server.http)).output().unwrap();
+        command.args(["query", &format!("{PLACES} | {stage}")]).args(arguments);
+        command.env("HOTSPAN_SERVER", format!("http://{}", server.http)).output().unwrap()
+    };
+    let query = |arguments: &[&str]| {
+        let output = run("flame(cpu)", arguments);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()
     };
+    let refused = run("top(3, cpu)", &["--merged"]);
+    assert!(!refused.status.success() && String::from_utf8_lossy(&refused.stderr).contains("flame(cpu)"));
     let drawn = query(&["--merged"]);
     assert!(drawn.contains("order store_order") && drawn.contains("[waiting for a lock]"), "{drawn}");
     let json: Value = serde_json::from_str(&query(&["--merged", "--json"])).unwrap();

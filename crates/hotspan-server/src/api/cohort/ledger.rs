@@ -6,7 +6,7 @@ use hashbrown::HashMap;
 use hotspan_analysis::Analysis;
 use hotspan_analysis::gather::{ExplainQuery, requests_of};
 use hotspan_analysis::ledger_summary::{Reach, ledger_summary};
-use hotspan_analysis::merged_tree::{kinds_of_names, merged_tree};
+use hotspan_analysis::merged_tree::{kinds_of_names, merged_tree, short_merged_tree};
 use hotspan_formats::flamebearer::Flamebearer;
 use hotspan_formats::text_flame::{TextFlameOptions, text_flame};
 use hotspan_model::{ProfileType, TenantId};
@@ -73,12 +73,14 @@ pub(super) async fn merged(
     question: &CohortQuestion,
 ) -> Result<Response, QuestionError> {
     let analysis = requests(core, tenant, question).await?;
-    let whole = merged_tree(&analysis.vocabulary, &analysis.ledger, 0);
-    let (tree, pruned) = whole.pruned(question.max_nodes);
     if question.format.as_deref() == Some("merged_text") {
+        // A terminal has few lines: what frameworks call on the way to own code would fill them.
+        let (tree, _) = short_merged_tree(&analysis.vocabulary, &analysis.ledger, 0).pruned(question.max_nodes);
         let options = TextFlameOptions { unit: "nanoseconds".to_owned(), ..TextFlameOptions::default() };
         return Ok(text_flame(&tree, &options).into_response());
     }
+    let whole = merged_tree(&analysis.vocabulary, &analysis.ledger, 0);
+    let (tree, pruned) = whole.pruned(question.max_nodes);
     let time = ProfileType::from_parts(["wall", "wall", "nanoseconds", "wall", "nanoseconds"]);
     let mut graph = FlameJson::single(&tree, &time);
     write_kinds(&mut graph.profile.flamebearer, &kinds_of_names(&analysis.vocabulary));
