@@ -87,12 +87,12 @@ pub fn part_of_running(leaf_first: impl Iterator<Item = Signs>) -> Part {
 ///
 /// Libraries tell: what waits is theirs, and own code may have any name (`monitor_orders` sleeps, `read` computes). Own code
 /// tells where it calls something that has no name.
-pub fn part_of_waiting(leaf_first: impl Iterator<Item = (Signs, Ownership)> + Clone) -> Option<Part> {
+pub fn part_of_waiting(leaf_first: &[(Signs, Ownership)]) -> Option<Part> {
     let told_by = |owner: Ownership| {
-        let looked_at = leaf_first.clone().take(FRAMES_LOOKED_AT);
-        waits_for(looked_at.filter(|(_, ownership)| *ownership == owner).map(|(signs, _)| signs))
+        let looked_at = leaf_first.iter().take(FRAMES_LOOKED_AT);
+        waits_for(looked_at.filter(|(_, ownership)| *ownership == owner).map(|(signs, _)| *signs))
     };
-    let is_nameless = leaf_first.clone().next().is_some_and(|(leaf, _)| leaf.say(Sign::Nameless));
+    let is_nameless = leaf_first.first().is_some_and(|(leaf, _)| leaf.say(Sign::Nameless));
     told_by(Ownership::Library).or_else(|| is_nameless.then(|| told_by(Ownership::Own)).flatten())
 }
 
@@ -119,7 +119,8 @@ mod tests {
     use crate::own_code::ownership_of;
 
     fn waiting(leaf_first: &[&str]) -> Option<Part> {
-        part_of_waiting(leaf_first.iter().map(|name| (Signs::of(name), ownership_of(name, ""))))
+        let frames: Vec<_> = leaf_first.iter().map(|name| (Signs::of(name), ownership_of(name, ""))).collect();
+        part_of_waiting(&frames)
     }
 
     /// Scenario: stacks of waits as C, Go, Java, Rust and the kernel show them, and stacks that do not wait.

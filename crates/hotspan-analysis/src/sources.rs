@@ -8,6 +8,7 @@
 
 use hashbrown::HashMap;
 
+use crate::own_code::Ownership;
 use crate::part::{FRAMES_LOOKED_AT, Part, part_of_running, part_of_waiting};
 use crate::request::{Measure, Request, RequestSample};
 use crate::signs::Signs;
@@ -225,10 +226,11 @@ fn parts_of_stacks(vocabulary: &Vocabulary, sides: &[&[Request]], signs: &[Signs
     for sample in sides.iter().flat_map(|side| side.iter()).flat_map(|request| &request.samples) {
         let stack = sample.stack as usize;
         if !std::mem::replace(&mut is_told[stack], true) {
-            let frames: Vec<FrameId> = vocabulary.frames_from_leaf(sample.stack).take(FRAMES_LOOKED_AT).collect();
-            let from_leaf = frames.iter().map(|frame| (signs[*frame as usize], vocabulary.ownership_of(*frame)));
-            parts.0[stack] = part_of_running(from_leaf.clone().map(|(signs, _)| signs));
-            parts.1[stack] = part_of_waiting(from_leaf);
+            let frames = vocabulary.frames_from_leaf(sample.stack).take(FRAMES_LOOKED_AT);
+            let from_leaf: Vec<(Signs, Ownership)> =
+                frames.map(|frame| (signs[frame as usize], vocabulary.ownership_of(frame))).collect();
+            parts.0[stack] = part_of_running(from_leaf.iter().map(|(signs, _)| *signs));
+            parts.1[stack] = part_of_waiting(&from_leaf);
         }
     }
     parts
