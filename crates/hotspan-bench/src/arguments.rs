@@ -56,7 +56,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     pub(crate) markdown: Option<PathBuf>,
     /// Further arguments for `hotspan serve`, separated by spaces.
-    #[arg(long, default_value = "")]
+    #[arg(long, default_value = "", allow_hyphen_values = true)]
     pub(crate) serve_arguments: String,
 }
 
