@@ -7,7 +7,7 @@ use hotspan_generator::{Oracle, OracleDetail, SampleKind, Window, Workload};
 use hotspan_model::{SpanKind, StatusCode, TraceId};
 
 /// An hour, which most questions are about.
-const HOUR: i64 = 3_600_000_000_000;
+pub(crate) const HOUR: i64 = 3_600_000_000_000;
 /// The service that questions about one service name.
 pub(crate) const SERVICE: u16 = 4;
 /// The service that every trace begins in, which has the most spans.
@@ -94,6 +94,8 @@ pub(crate) struct Expected {
     pub(crate) from: i64,
     /// End of the first hour, or of the data if there is less.
     pub(crate) hour_end: i64,
+    /// End of the data.
+    pub(crate) until: i64,
     matching: [HashSet<TraceId>; Search::ALL.len()],
     /// Spans of [`SERVICE`] and [`FRONT`] that start in the first hour: their durations, and the CPU time of the samples
     /// that name them.
@@ -108,6 +110,7 @@ impl Expected {
             oracle: Oracle::new(workload, OracleDetail::OneTraceIn(PROBED_TRACES)),
             from,
             hour_end: settings.end_instant().min(from + HOUR),
+            until: settings.end_instant(),
             matching: Default::default(),
             cohorts: HashMap::from([SERVICE, FRONT].map(|service| (service, Vec::new()))),
         }
@@ -115,6 +118,13 @@ impl Expected {
 
     pub(crate) fn add(&mut self, window: &Window<'_>) {
         self.oracle.add(window);
+        for trace in window.spans.chunk_by(|left, right| left.span.trace_id == right.span.trace_id) {
+            for (search, matching) in Search::ALL.into_iter().zip(&mut self.matching) {
+                if search.matches(trace) {
+                    matching.insert(trace[0].span.trace_id);
+                }
+            }
+        }
         if window.start >= self.hour_end {
             return;
         }
@@ -132,13 +142,6 @@ impl Expected {
                 cohort.push((span.span.end - span.span.start, value));
             }
         }
-        for trace in window.spans.chunk_by(|left, right| left.span.trace_id == right.span.trace_id) {
-            for (search, matching) in Search::ALL.into_iter().zip(&mut self.matching) {
-                if search.matches(trace) {
-                    matching.insert(trace[0].span.trace_id);
-                }
-            }
-        }
     }
 
     /// The slowest spans of [`SERVICE`] or [`FRONT`] in the first hour, at most so many.
@@ -151,7 +154,7 @@ impl Expected {
         SlowestSpans { longer_than, count: spans.len() as u64, value: spans.iter().map(|(_, value)| value).sum() }
     }
 
-    /// Traces that start in the first hour and match.
+    /// Traces that match.
     pub(crate) fn matching(&self, search: Search) -> &HashSet<TraceId> {
         &self.matching[search as usize]
     }

@@ -4,7 +4,7 @@ use hotspan_generator::Workload;
 use hotspan_model::TraceId;
 
 use super::{Budget, Question, json, number};
-use crate::expected::{Expected, SERVICE, Search};
+use crate::expected::{Expected, HOUR, SERVICE, Search};
 use crate::http::escape;
 use crate::measure::{Call, Check};
 
@@ -35,6 +35,13 @@ pub(crate) fn trace_questions<'e>(workload: &'e Workload, expected: &'e Expected
         });
     }
     questions.push(quantile(workload, expected));
+    if expected.until > expected.hour_end {
+        // Budgets are about one hour.
+        for question in &mut questions[1..] {
+            question.name.push_str(&format!(", {} h", (expected.until - expected.from) / HOUR));
+            question.budget = Budget::none();
+        }
+    }
     questions
 }
 
@@ -55,7 +62,7 @@ pub(crate) fn trace_lookups<'e>(expected: &'e Expected) -> Vec<Question<'e>> {
 }
 
 fn seconds(expected: &Expected) -> String {
-    let (from, until) = (expected.from / 1_000_000_000, expected.hour_end / 1_000_000_000);
+    let (from, until) = (expected.from / 1_000_000_000, expected.until / 1_000_000_000);
     format!("start={from}&end={}", until + SLACK_SECONDS)
 }
 
