@@ -49,6 +49,7 @@ mod sampler;
 mod status;
 mod symbols;
 pub mod sync;
+mod timed_stream;
 
 pub use aggregate::Conditions;
 pub use config::{Adaptive, Config, ConfigError, ControlEndpoint, PolicySource, from_environment};

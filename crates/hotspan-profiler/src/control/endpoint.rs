@@ -1,6 +1,7 @@
 //! `POST`, `DELETE` and `GET /debug/hotspan`: start, stop and status over HTTP, for those who hold the token.
 
 use crate::config::ControlEndpoint;
+use crate::timed_stream::TimedStream;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
@@ -64,9 +65,7 @@ impl Drop for ControlServer {
 }
 
 fn serve(stream: TcpStream, token: &str, target: &dyn Controllable) -> io::Result<()> {
-    stream.set_read_timeout(Some(TIMEOUT))?;
-    stream.set_write_timeout(Some(TIMEOUT))?;
-    let mut reader = BufReader::new(stream.take(MAX_HEAD));
+    let mut reader = BufReader::new(TimedStream::new(stream, TIMEOUT).take(MAX_HEAD));
     let mut first = String::new();
     reader.read_line(&mut first)?;
     let mut authorized = false;
