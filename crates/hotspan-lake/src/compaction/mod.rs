@@ -4,8 +4,8 @@
 //! |---|---|---|
 //! | 0 | at each flush | all tables of a flush, as received |
 //! | 1 | within 30 s | one sorted Parquet file a table and partition; 15 s rollups and trace summaries appear |
-//! | 2 | from ten files of level 1, or after ten minutes | the same, merged; hourly rollups appear |
-//! | 3 | when the partition is over | the same, merged for good |
+//! | 2 | from ten files of level 1, or after ten minutes, while more may come | the same, merged; hourly rollups appear |
+//! | 3 | when the partition is over, from all that it has, of level 1 too | the same, merged for good |
 //!
 //! A step replaces its inputs by its outputs in one transaction, so that it never changes an answer (R2).
 
