@@ -25,9 +25,6 @@ const ROUNDS_UNTIL_QUIET: u32 = 10;
 /// How often load and rate are judged.
 const JUDGE_NS: u64 = 1_000_000_000;
 
-/// The longest time that one wall-clock sample may stand for.
-const LONGEST_WALL_GAP_NS: u64 = 1_000_000_000;
-
 /// The thread's state.
 #[derive(Debug)]
 pub(crate) struct Monitor<'a> {
@@ -43,6 +40,7 @@ pub(crate) struct Monitor<'a> {
     scale: TickScale,
     running: bool,
     displaced: bool,
+    samples_wall: bool,
     /// Threads at a raised rate, and when a slow request was last seen on them.
     boosted: HashMap<i32, u64>,
     slow_request_boosts: u64,
@@ -57,7 +55,6 @@ pub(crate) struct Monitor<'a> {
     next_judgement: u64,
     next_upload: u64,
     next_wall: u64,
-    last_wall: u64,
     /// CPU time that it took to ask for wall-clock samples.
     wall_sending_ns: u64,
 }
@@ -79,6 +76,7 @@ impl<'a> Monitor<'a> {
             scale: TickScale::begin(),
             running: false,
             displaced: false,
+            samples_wall: false,
             boosted: HashMap::new(),
             slow_request_boosts: 0,
             machine_percent: 0.0,
@@ -91,7 +89,6 @@ impl<'a> Monitor<'a> {
             next_judgement: now + JUDGE_NS,
             next_upload: now + config.upload_interval.as_nanos() as u64,
             next_wall: now,
-            last_wall: now,
             wall_sending_ns: 0,
             config,
         }
@@ -153,12 +150,9 @@ impl<'a> Monitor<'a> {
             });
         }
         if self.running && self.wall_period() > 0 && now >= self.next_wall {
-            // Each sample stands for the time since the last ones: a monitor that comes late must not lose any.
-            let stands_for = now.saturating_sub(self.last_wall).min(LONGEST_WALL_GAP_NS);
             let before = thread_cpu_ns();
-            self.sampler.signal_wall(stands_for);
+            self.sampler.signal_wall();
             self.wall_sending_ns += thread_cpu_ns().saturating_sub(before);
-            self.last_wall = now;
             self.next_wall = now + self.wall_period();
         }
         if now >= self.next_round {
@@ -212,6 +206,14 @@ impl<'a> Monitor<'a> {
         self.dropped_span_events += dropped_ends + dropped_times;
         self.aggregator.decide(&ended, self.machine_percent);
         self.steer_boosted_threads(now);
+    }
+
+    /// Tells what threads without a timer used. `for_good`: sampling ends here.
+    fn settle_guests(&mut self, for_good: bool) {
+        let aggregator = &mut self.aggregator;
+        self.sampler.settle_guests(for_good, |sample| {
+            aggregator.add(sample);
+        });
     }
 
     fn steer_boosted_threads(&mut self, now: u64) {
@@ -288,7 +290,6 @@ impl<'a> Monitor<'a> {
         self.running = true;
         self.displaced = false;
         self.cpu_when_started = process_cpu_ns();
-        self.last_wall = monotonic_ns();
         self.last_load = (self.cpu_when_started, self.cpu_sampling_ns());
         self.sampler.scan_at_start();
         self.apply_settings();
@@ -304,8 +305,10 @@ impl<'a> Monitor<'a> {
         self.cpu_while_running += process_cpu_ns().saturating_sub(self.cpu_when_started);
         heap::set_interval(None);
         sync::profile_locks(false);
+        self.samples_wall = false;
         measure_span_times(false);
         self.round();
+        self.settle_guests(true);
         watch_requests(false);
         self.post_status();
     }
@@ -316,7 +319,12 @@ impl<'a> Monitor<'a> {
         self.sampler.set_period(self.cpu_period());
         heap::set_interval(self.wants_memory().then(|| self.config.memory_interval.unwrap_or(512 << 10)));
         sync::profile_locks(self.policy.wants("locks", self.config.locks));
-        measure_span_times(self.wall_period() > 0);
+        let samples_wall = self.wall_period() > 0;
+        if samples_wall && !self.samples_wall {
+            self.sampler.begin_wall();
+        }
+        self.samples_wall = samples_wall;
+        measure_span_times(samples_wall);
         let conditions = self.conditions().clone();
         watch_requests(!conditions.keep_everything());
         self.aggregator.set_conditions(conditions);
@@ -344,6 +352,7 @@ impl<'a> Monitor<'a> {
     }
 
     fn upload(&mut self, last: bool) {
+        self.settle_guests(last);
         let now = monotonic_ns();
         let mut batch = self.aggregator.finish_batch(now, last);
         batch.unix_offset_ns = realtime_ns().wrapping_sub(now);

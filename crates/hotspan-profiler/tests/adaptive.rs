@@ -49,6 +49,34 @@ fn lower_rates_do_not_change_totals() {
     }
 }
 
+/// Scenario: threads of all ages, some short, some long, while the rate falls from 200 to 10 a second.
+/// Guarantee: what all samples stand for is what the process used, no more and no less.
+#[test]
+fn threads_that_live_through_changes_keep_their_totals() {
+    let _turn = one_at_a_time();
+    let recording = Recording::start(|builder| builder.cpu_hertz(200).shed_load_above(0.5));
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let is_over = || {
+        assert!(Instant::now() < deadline, "{:?}", recording.profiler.status());
+        recording.profiler.status().rate_changes.last().is_some_and(|change| change.to_hertz == 10)
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over() {
+                burn(20);
+            }
+        });
+        for lifetime in [2, 30, 400].into_iter().cycle() {
+            if is_over() {
+                break;
+            }
+            std::thread::spawn(move || burn(lifetime)).join().unwrap();
+        }
+    });
+    recording.assert_totals_are_of_the_process(10);
+    recording.finish();
+}
+
 /// The mean weight of samples taken in a part of a request, by time since its first one.
 fn mean_weight(work: &[&Seen], part: std::ops::Range<u64>) -> f64 {
     let first = work.iter().filter_map(|sample| sample.time_unix_nano).min().unwrap();

@@ -133,7 +133,8 @@ fn leaf_loop(rounds: u64) -> u64 {
 }
 
 /// Scenario: four hundred threads that live for about three milliseconds each, none of which opted in.
-/// Guarantee: their CPU time is estimated without bias, since the process timer stands in for threads without one.
+/// Guarantee: their CPU time is estimated without bias, since the process timer stands in for threads without one, and
+/// the total is that of the process.
 #[test]
 fn short_threads_are_seen() {
     let _turn = one_at_a_time();
@@ -148,6 +149,7 @@ fn short_threads_are_seen() {
         });
     }
     let used = used.into_inner() as f64;
+    recording.assert_totals_are_of_the_process(200);
     let seen = recording.finish();
     let short: Vec<&Seen> = seen.iter().filter(|sample| sample.mentions("short_work")).collect();
     let measured = total(short.iter().copied(), "cpu");
@@ -158,6 +160,39 @@ fn short_threads_are_seen() {
 #[inline(never)]
 fn short_work() {
     burn(3);
+}
+
+/// Scenario: a busy thread, and many that have just started and sleep when the busy one is signalled.
+/// Guarantee: nobody's time is taken for theirs, though the kernel gives signals of the process to whom it likes.
+#[test]
+fn sleeping_newcomers_get_no_time_of_others() {
+    let _turn = one_at_a_time();
+    let recording = Recording::start(|builder| builder.cpu_hertz(1000));
+    let (until, used) = (Instant::now() + Duration::from_secs(2), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while Instant::now() < until {
+                burn(10);
+            }
+        });
+        while Instant::now() < until {
+            scope.spawn(|| {
+                sleep_young();
+                used.fetch_add(thread_cpu_ns(), Ordering::Relaxed);
+            });
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    });
+    recording.assert_totals_are_of_the_process(1000);
+    let measured = total(recording.finish().iter().filter(|sample| sample.mentions("sleep_young")), "cpu");
+    // Some two hundred threads that use a tenth of a millisecond each: a few samples of 4 ms, if any.
+    let used = used.into_inner() as f64;
+    assert!(measured < used + 50e6, "{measured} of {used}");
+}
+
+#[inline(never)]
+fn sleep_young() {
+    std::thread::sleep(Duration::from_millis(100));
 }
 
 /// A thread that works when it is told to, and then waits to be let go: its name and its clock can be read meanwhile.

@@ -4,6 +4,7 @@ pub(crate) mod batch;
 mod conditions;
 mod parking;
 pub(crate) mod profile_type;
+pub(crate) mod synthetic_frame;
 
 pub use conditions::Conditions;
 pub(crate) use parking::ParkingCounts;
@@ -16,10 +17,6 @@ use parking::Parking;
 use profile_type::ProfileType;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-
-/// Synthetic leaf addresses for time that has no stack: never valid code addresses.
-pub(crate) const POLLING_FRAME: u64 = u64::MAX - 1;
-pub(crate) const PARKED_FRAME: u64 = u64::MAX - 2;
 
 /// What has been seen since the start. Counters only grow.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -118,8 +115,8 @@ impl Aggregator {
         let nanos = |ticks: u64| (ticks as f64 * nanos_per_tick) as u64;
         let parked_ticks = time.lifetime_ticks - time.inside_ticks;
         for (profile, frame, ticks) in [
-            (ProfileType::SpanPolling, POLLING_FRAME, time.inside_ticks),
-            (ProfileType::SpanParked, PARKED_FRAME, parked_ticks),
+            (ProfileType::SpanPolling, synthetic_frame::POLLING, time.inside_ticks),
+            (ProfileType::SpanParked, synthetic_frame::PARKED, parked_ticks),
         ] {
             if ticks > 0 {
                 let key = GroupKey { profile, stack: self.intern(&[frame]), span: time.key, tid: 0 };

@@ -3,7 +3,7 @@
 use super::wire::Message;
 use crate::aggregate::batch::{Batch, GroupKey, Values};
 use crate::aggregate::profile_type::ProfileType;
-use crate::aggregate::{PARKED_FRAME, POLLING_FRAME};
+use crate::aggregate::synthetic_frame::synthetic_name;
 use crate::random::random_u64;
 use crate::redact::Redaction;
 use crate::symbols::{SourceFrame, Symbolizer, build_id};
@@ -215,13 +215,8 @@ impl<'a> Dictionary<'a> {
         if let Some(location) = self.location_of_address.get(&address) {
             return *location;
         }
-        let synthetic = match address {
-            POLLING_FRAME => Some("[polling]"),
-            PARKED_FRAME => Some("[parked]"),
-            _ => None,
-        };
         let module = batch.modules.iter().position(|module| module.range.contains(&address));
-        let bytes = if let Some(name) = synthetic {
+        let bytes = if let Some(name) = synthetic_name(address) {
             let function = self.function(&SourceFrame { name: name.to_owned(), ..SourceFrame::default() });
             encoded(|location| location.message(3, |line| line.uint(1, function)))
         } else if let Some(index) = module {

@@ -5,6 +5,7 @@ use super::otlp::Identity;
 use super::wire::Message;
 use crate::aggregate::batch::Batch;
 use crate::aggregate::profile_type::ProfileType;
+use crate::aggregate::synthetic_frame::synthetic_name;
 use crate::symbols::{Symbolizer, build_id};
 use std::collections::HashMap;
 
@@ -121,7 +122,7 @@ impl Tables {
         }
         let module = batch.modules.iter().position(|module| module.range.contains(&address));
         let frames = module.map_or_else(|| [].into(), |index| symbolizer.frames_at(&batch.modules[index], address));
-        let lines: Vec<(u64, u64)> = frames
+        let mut lines: Vec<(u64, u64)> = frames
             .iter()
             .map(|frame| {
                 let is_secret = identity.redaction.covers(&frame.name);
@@ -130,6 +131,10 @@ impl Tables {
                 (self.function(name, file), u64::from(frame.line))
             })
             .collect();
+        if let Some(name) = synthetic_name(address) {
+            let name = self.string(name);
+            lines.push((self.function(name, 0), 0));
+        }
         let number = self.locations.len() as u64 + 1;
         let bias = module.map_or(0, |index| batch.modules[index].bias);
         let mut location = Message::new();

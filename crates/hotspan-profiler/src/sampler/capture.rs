@@ -19,6 +19,8 @@ const GUEST_RING_WORDS: usize = 8192;
 pub(crate) struct Slot {
     pub(crate) ring: Ring,
     pub(crate) tid: AtomicI32,
+    /// Set while a handler of this thread takes a sample: another one may interrupt it.
+    pub(crate) is_taking: AtomicBool,
     /// The thread's CPU clock at the end of the last weight handed out.
     pub(crate) cpu_accounted_ns: AtomicU64,
     pub(crate) last_wall_ns: AtomicU64,
@@ -55,8 +57,6 @@ pub(crate) struct Capture {
     pub(crate) counters: HandlerCounters,
     /// CPU nanoseconds that one expiry of the process timer stands for.
     pub(crate) process_period_ns: AtomicU64,
-    /// Nanoseconds that one wall-clock signal stands for.
-    pub(crate) wall_period_ns: AtomicU64,
     pub(crate) armed: ArmedThreads,
     slots: Box<[AtomicPtr<Slot>]>,
     guests: Box<[GuestRing]>,
@@ -73,7 +73,6 @@ impl Capture {
                 unwinding: Unwinding::for_processors(processors),
                 counters: HandlerCounters::default(),
                 process_period_ns: AtomicU64::new(0),
-                wall_period_ns: AtomicU64::new(0),
                 armed: ArmedThreads::new(),
                 slots: (0..MAX_SLOTS).map(|_| AtomicPtr::default()).collect(),
                 guests: (0..GUEST_RINGS)
@@ -100,6 +99,7 @@ impl Capture {
             let slot = Box::leak(Box::new(Slot {
                 ring: Ring::with_capacity(SLOT_RING_WORDS),
                 tid: AtomicI32::new(0),
+                is_taking: AtomicBool::new(false),
                 cpu_accounted_ns: AtomicU64::new(0),
                 last_wall_ns: AtomicU64::new(0),
                 last_wall_cpu_ns: AtomicU64::new(0),
@@ -125,10 +125,14 @@ impl Capture {
         self.counters.guest_dropped_weight.fetch_add(sample.weight, Ordering::Relaxed);
     }
 
-    /// Every ring that can hold samples, for the monitor to empty.
-    pub(crate) fn rings(&self) -> impl Iterator<Item = &Ring> {
-        let own = (0..MAX_SLOTS).map_while(|index| self.slot(index)).map(|slot| &slot.ring);
-        own.chain(self.guests.iter().map(|guest| &guest.ring))
+    /// The rings of watched threads, for the monitor to empty.
+    pub(crate) fn own_rings(&self) -> impl Iterator<Item = &Ring> {
+        (0..MAX_SLOTS).map_while(|index| self.slot(index)).map(|slot| &slot.ring)
+    }
+
+    /// The rings of everybody else.
+    pub(crate) fn guest_rings(&self) -> impl Iterator<Item = &Ring> {
+        self.guests.iter().map(|guest| &guest.ring)
     }
 }
 

@@ -28,6 +28,14 @@ pub(crate) fn process_cpu_ns() -> u64 {
     read_clock(libc::CLOCK_PROCESS_CPUTIME_ID).unwrap_or(0)
 }
 
+/// How often the kernel looks at CPU timers: the resolution of its coarse clocks, 4 ms on most systems.
+pub(crate) fn tick_ns() -> u64 {
+    let mut resolution = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `resolution` is a valid, writable timespec.
+    let result = unsafe { libc::clock_getres(libc::CLOCK_MONOTONIC_COARSE, &mut resolution) };
+    if result == 0 { resolution.tv_nsec as u64 } else { 0 }
+}
+
 /// The kernel's name for the CPU clock of any thread of this process.
 ///
 /// The clock id encodes the complement of the thread id; 4 asks for a single thread, 2 for scheduler time.

@@ -1,5 +1,9 @@
 //! The signal handler: the only code that runs inside other people's functions.
 //!
+//! The signal is not masked while it is handled. The kernel would pass a signal of the process timer that comes at the
+//! same moment on to another thread, asleep or not, which would be woken for nothing and take the sample of this one. So
+//! a handler may interrupt another on its thread; the inner one then leaves the thread's own ring alone.
+//!
 //! What it may do: atomics, reads of the clock, bounded reads of the interrupted stack. What it never does: allocate,
 //! lock, call the loader or libgcc, touch a lazily made thread-local, or leave `errno` changed. A signal that is not
 //! ours goes to whoever handled it before.
@@ -11,13 +15,18 @@ use crate::sampler::registers::Registers;
 use crate::sampler::sample::{Sample, SampleKind};
 use crate::sampler::signal_payload::{Payload, signal_overrun, signal_value};
 use std::io;
-use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU64, AtomicUsize, Ordering, compiler_fence};
 
 static PREVIOUS_HANDLER: AtomicUsize = AtomicUsize::new(libc::SIG_DFL);
 static PREVIOUS_FLAGS: AtomicI32 = AtomicI32::new(0);
+/// The signals that are masked while the previous handler runs, a bit each, from signal 1.
+static PREVIOUS_MASK: AtomicU64 = AtomicU64::new(0);
 
 /// A handler that took more ticks than this (some 40 us) was interrupted itself; the rest was not its own time.
 const LONGEST_HANDLER_TICKS: u64 = 100_000;
+
+/// The longest time that one wall-clock sample may stand for: the process may have been stopped meanwhile.
+const LONGEST_WALL_GAP_NS: u64 = 1_000_000_000;
 
 type PlainHandler = extern "C" fn(libc::c_int);
 type InfoHandler = extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void);
@@ -32,13 +41,14 @@ pub(crate) fn install(signal: libc::c_int) -> io::Result<()> {
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = on_signal as InfoHandler as usize;
-        action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
+        action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART | libc::SA_NODEFER;
         libc::sigemptyset(&mut action.sa_mask);
         let mut previous: libc::sigaction = std::mem::zeroed();
         if libc::sigaction(signal, std::ptr::null(), &mut previous) != 0 {
             return Err(io::Error::last_os_error());
         }
         PREVIOUS_HANDLER.store(previous.sa_sigaction, Ordering::Relaxed);
+        PREVIOUS_MASK.store(mask_while_handling(signal, &previous), Ordering::Relaxed);
         PREVIOUS_FLAGS.store(previous.sa_flags, Ordering::Release);
         if libc::sigaction(signal, &action, std::ptr::null_mut()) != 0 {
             return Err(io::Error::last_os_error());
@@ -93,12 +103,12 @@ extern "C" fn on_signal(signal: libc::c_int, info: *mut libc::siginfo_t, context
 fn take_sample(capture: &Capture, payload: Payload, overrun: u64, registers: &Registers) {
     match payload {
         Payload::ThreadCpu { slot } => {
-            let Some(slot) = own_slot(capture, slot) else { return };
+            let Some(slot) = own_slot(capture, slot).and_then(Taking::begin) else { return };
             let cpu_ns = thread_cpu_ns();
             let accounted = slot.cpu_accounted_ns.swap(cpu_ns, Ordering::Relaxed);
             // Signed: the first weight is measured from a random point before the timer was armed.
             let weight = (cpu_ns.wrapping_sub(accounted) as i64).max(0) as u64;
-            record(capture, Some(slot), SampleKind::Cpu, weight, 0, registers);
+            record(capture, Some(&slot), SampleKind::Cpu, weight, 0, registers);
         }
         Payload::ProcessCpu => {
             // Threads with timers of their own are counted by those; this timer stands in for all others.
@@ -109,15 +119,16 @@ fn take_sample(capture: &Capture, payload: Payload, overrun: u64, registers: &Re
             }
         }
         Payload::Wall { slot } => {
-            let Some(slot) = own_slot(capture, slot) else { return };
+            let Some(slot) = own_slot(capture, slot).and_then(Taking::begin) else { return };
             slot.span_pointer_at.store(published_at(), Ordering::Relaxed);
             let (now, cpu_ns) = (monotonic_ns(), thread_cpu_ns());
-            let elapsed = now.wrapping_sub(slot.last_wall_ns.swap(now, Ordering::Relaxed)).max(1);
+            let elapsed = now.saturating_sub(slot.last_wall_ns.swap(now, Ordering::Relaxed)).max(1);
             let on_cpu = cpu_ns.saturating_sub(slot.last_wall_cpu_ns.swap(cpu_ns, Ordering::Relaxed)).min(elapsed);
-            let weight = capture.wall_period_ns.load(Ordering::Relaxed);
+            // The time since the last look at this thread: a signal that came late, or not at all, loses none.
+            let weight = elapsed.min(LONGEST_WALL_GAP_NS);
             let cpu_part = (u128::from(weight) * u128::from(on_cpu) / u128::from(elapsed)) as u64;
             if current_span_key().is_some() {
-                record(capture, Some(slot), SampleKind::Wall, weight, cpu_part, registers);
+                record(capture, Some(&slot), SampleKind::Wall, weight, cpu_part, registers);
             }
         }
     }
@@ -127,6 +138,35 @@ fn take_sample(capture: &Capture, payload: Payload, overrun: u64, registers: &Re
 /// threads must never write to one ring.
 fn own_slot(capture: &Capture, index: usize) -> Option<&Slot> {
     capture.slot(index).filter(|slot| slot.tid.load(Ordering::Relaxed) == current_tid())
+}
+
+/// The right to write to the ring of one's own thread: held by one handler at a time, though they may nest. One that is
+/// refused takes no sample; weights follow the clocks, so the next sample stands for its time as well.
+struct Taking<'a>(&'a Slot);
+
+impl<'a> Taking<'a> {
+    fn begin(slot: &'a Slot) -> Option<Taking<'a>> {
+        // Only handlers of one thread meet here, so that no processor has to be told in what order.
+        let is_free = !slot.is_taking.swap(true, Ordering::Relaxed);
+        compiler_fence(Ordering::SeqCst);
+        // Not `then_some`: a value that is made must not be dropped unless the flag is ours.
+        is_free.then(|| Taking(slot))
+    }
+}
+
+impl std::ops::Deref for Taking<'_> {
+    type Target = Slot;
+
+    fn deref(&self) -> &Slot {
+        self.0
+    }
+}
+
+impl Drop for Taking<'_> {
+    fn drop(&mut self) {
+        compiler_fence(Ordering::SeqCst);
+        self.0.is_taking.store(false, Ordering::Relaxed);
+    }
 }
 
 fn record(capture: &Capture, slot: Option<&Slot>, kind: SampleKind, weight: u64, extra: u64, registers: &Registers) {
@@ -159,6 +199,8 @@ fn call_previous(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut 
     if handler == libc::SIG_DFL || handler == libc::SIG_IGN {
         return;
     }
+    let mut mask_before = 0;
+    change_mask(libc::SIG_BLOCK, PREVIOUS_MASK.load(Ordering::Relaxed), &mut mask_before);
     // SAFETY: the address was installed by sigaction as a handler of the kind that the flags tell.
     unsafe {
         if flags & libc::SA_SIGINFO != 0 {
@@ -167,4 +209,20 @@ fn call_previous(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut 
             std::mem::transmute::<usize, PlainHandler>(handler)(signal);
         }
     }
+    change_mask(libc::SIG_SETMASK, mask_before, &mut 0);
+}
+
+/// The signals that the kernel would mask while `action` handles `signal`.
+fn mask_while_handling(signal: libc::c_int, action: &libc::sigaction) -> u64 {
+    let masks_itself = action.sa_flags & libc::SA_NODEFER == 0;
+    // SAFETY: the set is the kernel's, and the numbers are those of signals.
+    let is_masked = |other: &libc::c_int| unsafe { libc::sigismember(&action.sa_mask, *other) == 1 };
+    let masked = (1..=64).filter(|other| is_masked(other) || (masks_itself && *other == signal));
+    masked.fold(0, |mask, other| mask | 1 << (other - 1))
+}
+
+/// Changes the thread's signal mask by the system call itself, whose sets are of 64 signals on every Linux.
+fn change_mask(how: libc::c_int, mask: u64, before: &mut u64) {
+    // SAFETY: both sets are valid words of the size that is told.
+    unsafe { libc::syscall(libc::SYS_rt_sigprocmask, how, &raw const mask, &raw mut *before, size_of::<u64>()) };
 }

@@ -1,6 +1,6 @@
 //! A ring of words between one signal handler and the monitor: no locks, no allocation, never waits.
 //!
-//! The writer is one thread (inside its handler, where the profiling signal is masked), the reader is the
+//! The writer is one thread (inside its handler, one at a time should they nest), the reader is the
 //! monitor. A record that does not fit is dropped and counted with its weight, so that totals stay known (R4).
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};

@@ -63,6 +63,27 @@ impl Recording {
         decode_all(&self.uploads)
     }
 
+    /// Stops sampling and compares what all samples stand for with the clock of the process, on both sides.
+    ///
+    /// What they may differ by does not grow with time. Totals follow clocks; only a thread that lives when sampling ends
+    /// has something open: less than a period since its last sample, which is on average what its first sample had in
+    /// advance. Both are uniform, so that their difference has a standard deviation of a period over the square root of
+    /// six; four of the sum of all threads are allowed. The process clock itself is exact to a tick for each processor, and
+    /// what had no room in a ring is told as well.
+    pub(crate) fn assert_totals_are_of_the_process(&self, hertz: u32) {
+        self.profiler.pause();
+        self.profiler.flush();
+        let status = self.profiler.status();
+        // Periods are varied by a tenth, and none is shorter than the kernel's tick.
+        let period = 1.1 * (1e9 / f64::from(hertz)).max(tick_ns());
+        let processors = std::thread::available_parallelism().unwrap().get() as f64;
+        let open = 4.0 * period * (status.threads as f64 / 6.0).sqrt() + 2.0 * processors * tick_ns();
+        let allowed = open + status.dropped_weight as f64;
+        let (sampled, used) = (status.sampled_cpu.as_nanos() as f64, status.process_cpu.as_nanos() as f64);
+        let error = sampled - used;
+        assert!(error.abs() < allowed, "{error} ns apart, {allowed} allowed: {status:?}");
+    }
+
     /// Stops and returns what was seen.
     pub(crate) fn finish(self) -> Vec<Seen> {
         drop(self.profiler);
@@ -134,6 +155,14 @@ pub(crate) fn clock(id: libc::clockid_t) -> u64 {
     // SAFETY: `time` is valid and writable.
     unsafe { libc::clock_gettime(id, &mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// How often the kernel looks at CPU timers.
+fn tick_ns() -> f64 {
+    let mut resolution = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `resolution` is valid and writable.
+    unsafe { libc::clock_getres(libc::CLOCK_MONOTONIC_COARSE, &mut resolution) };
+    resolution.tv_nsec as f64
 }
 
 /// Arithmetic that the compiler cannot shorten.

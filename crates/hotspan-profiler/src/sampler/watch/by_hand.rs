@@ -50,10 +50,18 @@ impl Sampler {
         }
     }
 
+    /// Begins to sample by the wall clock: what was before does not count.
+    pub(crate) fn begin_wall(&mut self) {
+        for (tid, watched) in &self.watched {
+            if let Some(slot) = self.capture.slot(watched.slot) {
+                slot.note_wall(*tid);
+            }
+        }
+    }
+
     /// Asks every thread that works on a span what it is doing right now. Most threads of most services wait for work:
     /// to wake them only to hear that would cost more than all samples do.
-    pub(crate) fn signal_wall(&mut self, period_ns: u64) {
-        self.capture.wall_period_ns.store(period_ns, Ordering::Relaxed);
+    pub(crate) fn signal_wall(&mut self) {
         if self.mode == SamplingMode::ClocksOnly {
             return;
         }
@@ -66,13 +74,19 @@ impl Sampler {
         read_words(&pointers.collect::<Vec<_>>(), &mut self.scratch);
         for ((tid, index, slot), span) in threads.into_iter().zip(&self.scratch) {
             if *span == NO_SPAN {
-                slot.last_wall_ns.store(monotonic_ns(), Ordering::Relaxed);
-                let cpu_ns = read_clock(cpu_clock_of_thread(tid)).unwrap_or(0);
-                slot.last_wall_cpu_ns.store(cpu_ns, Ordering::Relaxed);
+                slot.note_wall(tid);
             } else {
                 // It fails only if the thread has ended.
                 let _ = signal_thread(tid, Payload::Wall { slot: index }, self.signal);
             }
         }
+    }
+}
+
+impl Slot {
+    /// Wall-clock time counts from here on, for the thread that has this slot.
+    fn note_wall(&self, tid: i32) {
+        self.last_wall_ns.store(monotonic_ns(), Ordering::Relaxed);
+        self.last_wall_cpu_ns.store(read_clock(cpu_clock_of_thread(tid)).unwrap_or(0), Ordering::Relaxed);
     }
 }

@@ -60,7 +60,7 @@ impl Sampler {
     /// them.
     fn look(&mut self, now: Look) -> Vec<i32> {
         self.last_look = now;
-        self.forget_reused_ids();
+        self.read_clocks();
         let listed = self.folder.thread_ids();
         let alive: HashSet<i32> = listed.iter().copied().collect();
         let gone: Vec<i32> = self.watched.keys().copied().filter(|tid| !alive.contains(tid)).collect();
@@ -82,6 +82,7 @@ impl Sampler {
         let clock = read_clock(cpu_clock_of_thread(tid)).unwrap_or(0);
         self.used_slots = self.used_slots.max(index + 1);
         slot.tid.store(tid, Ordering::Relaxed);
+        slot.is_taking.store(false, Ordering::Relaxed);
         slot.span_pointer_at.store(0, Ordering::Relaxed);
         slot.last_wall_ns.store(monotonic_ns(), Ordering::Relaxed);
         slot.last_wall_cpu_ns.store(clock, Ordering::Relaxed);
@@ -102,7 +103,15 @@ impl Sampler {
             }
         }
         let name = thread_name(tid).unwrap_or_default().into();
-        let watched = Watched { slot: index, timer, name, signalled_cpu_ns: 0, seen_cpu_ns: clock, rate_factor: 1 };
+        let watched = Watched {
+            slot: index,
+            timer,
+            name,
+            signalled_cpu_ns: clock,
+            seen_cpu_ns: clock,
+            first_credit_ns: 0,
+            rate_factor: 1,
+        };
         self.watched.insert(tid, watched);
         // The process timer has counted what a thread used before it had one of its own. Where there is none, nobody has.
         let unaccounted = if self.process_timer.is_some() { 0 } else { newcomers.longest_age_ns() };
@@ -111,24 +120,12 @@ impl Sampler {
 
     pub(super) fn forget(&mut self, tid: i32) {
         if let Some(watched) = self.watched.remove(&tid) {
+            self.settle_departed(&watched);
             self.capture.armed.remove(tid);
             // Its ring may still hold samples: they are drained like all others, whoever uses the slot next.
             self.free_slots.push(watched.slot);
             self.departed.insert(tid, watched.name);
         }
-    }
-
-    /// Forgets threads whose id was taken over by a new one since the last look: a CPU clock never runs backwards.
-    fn forget_reused_ids(&mut self) {
-        let mut reused = Vec::new();
-        for (tid, watched) in &mut self.watched {
-            let clock = read_clock(cpu_clock_of_thread(*tid)).unwrap_or(0);
-            if clock < watched.seen_cpu_ns {
-                reused.push(*tid);
-            }
-            watched.seen_cpu_ns = clock;
-        }
-        reused.into_iter().for_each(|tid| self.forget(tid));
     }
 
     /// Takes a new snapshot of memory if libraries came or went, or if samples met stacks that it does not know.

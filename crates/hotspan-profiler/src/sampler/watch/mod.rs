@@ -2,17 +2,20 @@
 
 mod by_hand;
 mod discovery;
+mod guests;
 mod sparing;
 
 use crate::random::random_unit;
 use crate::sampler::SamplingMode;
 use crate::sampler::address_space::AddressSpace;
 use crate::sampler::capture::Capture;
-use crate::sampler::clock::{cpu_clock_of_thread, read_clock};
+use crate::sampler::clock::{cpu_clock_of_thread, read_clock, tick_ns};
 use crate::sampler::handler;
-use crate::sampler::sample::Sample;
+use crate::sampler::ring::Ring;
+use crate::sampler::sample::{Sample, SampleKind};
 use crate::sampler::threads::ThreadFolder;
 use crate::sampler::timer::CpuTimer;
+use guests::Guests;
 use sparing::Sparing;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -32,8 +35,10 @@ struct Watched {
     name: Arc<str>,
     /// CPU clock at the last signal sent by hand, or the last clock-only sample.
     signalled_cpu_ns: u64,
-    /// CPU clock at the last look for reused ids.
+    /// CPU clock when clocks were last read.
     seen_cpu_ns: u64,
+    /// What the first sample stands for beyond what the clock said.
+    first_credit_ns: u64,
     rate_factor: u64,
 }
 
@@ -65,7 +70,7 @@ pub(crate) struct Sampler {
     free_slots: Vec<usize>,
     used_slots: usize,
     scratch: Vec<u64>,
-    dropped: (u64, u64),
+    dropped: Dropped,
     process_factor: u64,
     /// Samples of threads without a timer, when the process timer was last tuned.
     guests_when_tuned: u64,
@@ -73,6 +78,10 @@ pub(crate) struct Sampler {
     last_look: Look,
     looking: Sparing,
     mapping: Sparing,
+    settling: Sparing,
+    guests: Guests,
+    /// No CPU timer of the kernel is finer than its tick.
+    tick_ns: u64,
     /// Samples of unknown stacks when the snapshot was taken.
     strangers_when_mapped: u64,
 }
@@ -83,6 +92,29 @@ struct Look {
     at_ns: u64,
     threads: Option<u64>,
     guest_samples: u64,
+}
+
+/// What did not fit into a ring.
+#[derive(Debug, Default)]
+struct Dropped {
+    samples: u64,
+    weight: u64,
+}
+
+impl Dropped {
+    /// Hands out what a ring holds, and counts what it could not hold.
+    fn empty(&mut self, ring: &Ring, scratch: &mut Vec<u64>, mut each: impl FnMut(&[u64], Sample<'_>)) {
+        if !ring.is_empty() {
+            ring.drain(scratch, |words| {
+                if let Some(sample) = Sample::from_words(words) {
+                    each(words, sample);
+                }
+            });
+        }
+        let (samples, weight) = ring.take_dropped();
+        self.samples += samples;
+        self.weight += weight;
+    }
 }
 
 impl Sampler {
@@ -103,13 +135,16 @@ impl Sampler {
             free_slots: Vec::new(),
             used_slots: 0,
             scratch: Vec::new(),
-            dropped: (0, 0),
+            dropped: Dropped::default(),
             process_factor: 1,
             guests_when_tuned: 0,
             folder: ThreadFolder::open(),
             last_look: Look::default(),
             looking: Sparing::one_part_in(1_000),
             mapping: Sparing::one_part_in(4_000),
+            settling: Sparing::one_part_in(1_000),
+            guests: Guests::default(),
+            tick_ns: tick_ns(),
             strangers_when_mapped: 0,
         };
         if sampler.mode != SamplingMode::ClocksOnly && handler::install(signal).is_err() {
@@ -137,7 +172,14 @@ impl Sampler {
     /// Sets the sampling period for all threads; zero pauses. Weights follow the clock, so totals stay right.
     pub(crate) fn set_period(&mut self, period_ns: u64) {
         let resumes = self.period_ns == 0;
-        self.period_ns = period_ns;
+        if !resumes {
+            // What guests used until now counts, whether sampling goes on or not.
+            self.read_clocks();
+        }
+        self.period_ns = if period_ns == 0 { 0 } else { period_ns.max(self.tick_ns) };
+        if resumes {
+            self.begin_guest_time();
+        }
         let tids: Vec<i32> = self.watched.keys().copied().collect();
         for tid in tids {
             self.arm(tid, resumes.then(|| read_clock(cpu_clock_of_thread(tid)).unwrap_or(0)));
@@ -158,7 +200,9 @@ impl Sampler {
     fn arm_process_timer(&mut self) {
         if let Some(timer) = &self.process_timer {
             let period = self.period_ns * self.process_factor;
-            self.capture.process_period_ns.store(period, Ordering::Relaxed);
+            if period > 0 {
+                self.capture.process_period_ns.store(period, Ordering::Relaxed);
+            }
             let first = if period == 0 { 0 } else { (period as f64 * random_unit()) as u64 + 1 };
             // A timer that cannot be armed only costs the coverage of very short threads.
             let _ = timer.arm(first, period);
@@ -187,11 +231,12 @@ impl Sampler {
         let first = (period as f64 * random_unit()) as u64 + 1;
         if let Some(clock) = account_from {
             watched.signalled_cpu_ns = clock;
+            watched.seen_cpu_ns = clock;
             // The first sample comes at a random point of the first period and stands for a whole one: on average
             // that is just what the thread has used, however short it lives.
             let by_timer = self.mode == SamplingMode::ThreadTimers;
-            let accounted = if by_timer { clock.wrapping_add(first).wrapping_sub(period) } else { clock };
-            slot.cpu_accounted_ns.store(accounted, Ordering::Relaxed);
+            watched.first_credit_ns = if by_timer { period.saturating_sub(first) } else { 0 };
+            slot.cpu_accounted_ns.store(clock.wrapping_sub(watched.first_credit_ns), Ordering::Relaxed);
         }
         if let Some(timer) = &watched.timer {
             let (first, period) = if period_ns == 0 { (0, 0) } else { (first, period) };
@@ -202,18 +247,17 @@ impl Sampler {
 
     /// Empties all rings.
     pub(crate) fn drain(&mut self, mut each: impl FnMut(&Sample<'_>)) {
-        for ring in self.capture.rings() {
-            if !ring.is_empty() {
-                ring.drain(&mut self.scratch, |words| {
-                    if let Some(sample) = Sample::from_words(words) {
-                        each(&sample);
-                    }
-                });
-            }
-            let (records, weight) = ring.take_dropped();
-            self.dropped.0 += records;
-            self.dropped.1 += weight;
+        for ring in self.capture.own_rings() {
+            self.dropped.empty(ring, &mut self.scratch, |_, sample| each(&sample));
         }
+        let guests = &mut self.guests;
+        for ring in self.capture.guest_rings() {
+            self.dropped.empty(ring, &mut self.scratch, |words, sample| match sample.kind {
+                SampleKind::Cpu => guests.wait(words, sample.weight),
+                _ => each(&sample),
+            });
+        }
+        self.release_guests(each);
     }
 
     pub(crate) fn counts(&self) -> SamplerCounts {
@@ -223,8 +267,8 @@ impl Sampler {
             foreign_signals: counters.foreign_signals.load(Ordering::Relaxed),
             handler_ticks: counters.busy_ticks.load(Ordering::Relaxed),
             wall_ticks: counters.wall_ticks.load(Ordering::Relaxed),
-            dropped_samples: self.dropped.0 + counters.guest_drops.load(Ordering::Relaxed),
-            dropped_weight: self.dropped.1 + counters.guest_dropped_weight.load(Ordering::Relaxed),
+            dropped_samples: self.dropped.samples + counters.guest_drops.load(Ordering::Relaxed),
+            dropped_weight: self.dropped.weight + counters.guest_dropped_weight.load(Ordering::Relaxed),
             threads: self.watched.len(),
         }
     }
