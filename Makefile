@@ -5,7 +5,7 @@ STORE ?= .hotspan
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 
-.PHONY: help run build test test-rust test-ui test-clients test-clients-quick check bench bench-profiler stress fuzz clean ui test-page chromium screenshots
+.PHONY: help run build test test-rust test-ui test-clients test-clients-quick check bench bench-profiler stress test-aarch64 fuzz clean ui test-page chromium screenshots
 
 help: ## List the commands
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -65,6 +65,13 @@ bench-profiler: ## Measure what the Rust profiler costs, beside pprof and pyrosc
 STRESS_SECONDS ?= 600
 stress: ## Run the Rust profiler through a storm of signals, forks, panics and loaded libraries, for STRESS_SECONDS
 	STRESS_SECONDS=$(STRESS_SECONDS) $(CARGO) test -p hotspan-profiler --test hostile a_signal_storm -- --nocapture
+
+# The emulator has no process_vm_readv: what needs it is left out.
+test-aarch64: ## Run the Rust profiler's tests for aarch64; needs that Rust target, gcc-aarch64-linux-gnu and qemu-user
+	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc CC_aarch64_unknown_linux_gnu=aarch64-linux-gnu-gcc \
+	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="qemu-aarch64 -L /usr/aarch64-linux-gnu" \
+	$(CARGO) test -p hotspan-profiler --target aarch64-unknown-linux-gnu --lib --test cpu --test spans -- \
+	--skip read_through_the_kernel --skip read_around_what_is_missing --skip threads_without_work
 
 fuzz: ## Fuzz every decoder for a bounded time
 	fuzz/run

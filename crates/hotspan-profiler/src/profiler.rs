@@ -8,6 +8,7 @@ use crate::control::policy::PolicyPoller;
 use crate::export::Destination;
 use crate::export::otlp::Identity;
 use crate::export::upload::Uploader;
+use crate::export::wire::PROCESS_ID;
 use crate::mailbox::{Command, Mailbox};
 use crate::monitor::Monitor;
 use crate::redact::{REDACTED, Redaction};
@@ -356,7 +357,7 @@ impl Remote {
 fn resource_of(config: &Config) -> Vec<(String, String)> {
     let mut resource = vec![("service.name".to_owned(), config.service_name.clone())];
     resource.extend(config.tags.iter().cloned());
-    resource.push(("process.pid".into(), std::process::id().to_string()));
+    resource.push((PROCESS_ID.into(), std::process::id().to_string()));
     if let Ok(path) = std::fs::read_link("/proc/self/exe") {
         resource.push(("process.executable.path".into(), path.to_string_lossy().into_owned()));
     }

@@ -173,6 +173,8 @@ fn the_process_is_described_outside() {
         if let Value::StringValue(text) = value { Some(text) } else { None }
     };
     assert_eq!(text(&resource, "service.name").as_deref(), Some("observed"));
+    let id = resource.iter().find(|attribute| attribute.key == "process.pid").and_then(|found| found.value.clone());
+    assert_eq!(id.unwrap().value, Some(Value::IntValue(observed.child.id().into())));
     assert_eq!(text(&resource, "region").as_deref(), Some("eu"));
     assert_eq!(text(&resource, "owner").as_deref(), Some("[redacted]"));
     assert_eq!(text(&context.attributes, "threadlocal.schema_version").as_deref(), Some("tlsdesc_v1_dev"));

@@ -123,7 +123,7 @@ fn encode_payload(resource: &[(String, String)]) -> Vec<u8> {
     let mut payload = Message::new();
     payload.message(1, |out| {
         for (key, value) in resource {
-            out.message(1, |out| out.string_attribute(key, value));
+            out.message(1, |out| out.resource_attribute(key, value));
         }
     });
     payload.message(2, |out| out.string_attribute("threadlocal.schema_version", THREAD_SCHEMA));

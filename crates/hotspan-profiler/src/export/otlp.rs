@@ -34,7 +34,7 @@ pub(crate) fn encode(batch: &Batch, identity: &Identity, symbolizer: &mut Symbol
     request.message(1, |resource_profiles| {
         resource_profiles.message(1, |resource| {
             for (key, value) in &identity.resource {
-                resource.message(1, |out| out.string_attribute(key, value));
+                resource.message(1, |out| out.resource_attribute(key, value));
             }
         });
         resource_profiles.message(2, |scope_profiles| {

@@ -6,6 +6,9 @@ pub(crate) struct Message {
     bytes: Vec<u8>,
 }
 
+/// The one attribute of a resource that is a number.
+pub(crate) const PROCESS_ID: &str = "process.pid";
+
 const VARINT: u64 = 0;
 const FIXED64: u64 = 1;
 const LENGTH_DELIMITED: u64 = 2;
@@ -83,6 +86,17 @@ impl Message {
     pub(crate) fn string_attribute(&mut self, key: &str, value: &str) {
         self.string(1, key);
         self.message(2, |out| out.string(1, value));
+    }
+
+    /// The fields of a KeyValue of a resource: text, but for the process id, which the conventions make a number.
+    pub(crate) fn resource_attribute(&mut self, key: &str, value: &str) {
+        match value.parse() {
+            Ok(id) if key == PROCESS_ID => {
+                self.string(1, key);
+                self.message(2, |out| out.uint(3, id));
+            }
+            _ => self.string_attribute(key, value),
+        }
     }
 }
 
