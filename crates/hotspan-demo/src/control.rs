@@ -5,7 +5,7 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpListener;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,6 +13,7 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
+use hotspan_profiler::TimedStream;
 use serde_json::{Value, json};
 
 use crate::http;
@@ -128,15 +129,13 @@ pub(crate) fn start(store: &Path, controlled: Controlled) -> io::Result<ControlF
     thread::Builder::new().name("control".to_owned()).spawn(move || {
         for stream in listener.incoming().flatten() {
             // A caller that breaks off hurts only itself.
-            let _ = serve(stream, &secret, &controlled);
+            let _ = serve(TimedStream::new(stream, TIMEOUT), &secret, &controlled);
         }
     })?;
     Ok(ControlFile(path))
 }
 
-fn serve(mut stream: TcpStream, secret: &str, controlled: &Controlled) -> io::Result<()> {
-    stream.set_read_timeout(Some(TIMEOUT))?;
-    stream.set_write_timeout(Some(TIMEOUT))?;
+fn serve(mut stream: TimedStream, secret: &str, controlled: &Controlled) -> io::Result<()> {
     let request = http::read_message(&mut stream)?;
     let mut words = request.first_line.split(' ');
     let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());

@@ -4,6 +4,8 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
+use hotspan_profiler::TimedStream;
+
 /// The longest body that is read.
 const MAX_BODY: u64 = 1 << 20;
 
@@ -30,9 +32,7 @@ pub(crate) fn send(
     body: &[u8],
     timeout: Duration,
 ) -> io::Result<Message> {
-    let mut stream = TcpStream::connect(address)?;
-    stream.set_read_timeout(Some(timeout))?;
-    stream.set_write_timeout(Some(timeout))?;
+    let mut stream = TimedStream::new(TcpStream::connect(address)?, timeout);
     let head = format!(
         "{method} {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\ncontent-type: {content_type}\r\n\
          content-length: {}\r\n\r\n",
@@ -44,7 +44,7 @@ pub(crate) fn send(
 }
 
 /// Reads one message with a body of known length (or to the end of the connection).
-pub(crate) fn read_message(stream: &mut TcpStream) -> io::Result<Message> {
+pub(crate) fn read_message(stream: &mut TimedStream) -> io::Result<Message> {
     let mut reader = BufReader::new(stream.take(MAX_BODY));
     let mut first_line = String::new();
     reader.read_line(&mut first_line)?;
@@ -73,11 +73,28 @@ pub(crate) fn read_message(stream: &mut TcpStream) -> io::Result<Message> {
 }
 
 /// Answers a request with JSON and ends the connection.
-pub(crate) fn answer(stream: &mut TcpStream, status: &str, json: &str) -> io::Result<()> {
+pub(crate) fn answer(stream: &mut TimedStream, status: &str, json: &str) -> io::Result<()> {
     let head = format!(
         "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
         json.len()
     );
     stream.write_all(head.as_bytes())?;
     stream.write_all(json.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+    use std::time::Instant;
+
+    /// Scenario: telemetry is posted to a server that takes the connection and then says nothing.
+    /// Guarantee: the wait ends with an error in about the time that was given.
+    #[test]
+    fn a_silent_server_is_given_up() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let (address, began) = (listener.local_addr().unwrap().to_string(), Instant::now());
+        let answer = send(&address, "POST", "/", "application/json", b"{}", Duration::from_millis(50));
+        assert!(answer.is_err() && began.elapsed() < Duration::from_secs(10));
+    }
 }

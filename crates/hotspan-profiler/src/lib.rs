@@ -69,6 +69,7 @@ pub use runtime_statistics::{RuntimeStatistics, TaskStatistics};
 pub use sampler::SamplingMode;
 pub use status::Status;
 pub use symbols::{ElfSymbols, SourceFrame, Symbols};
+pub use timed_stream::TimedStream;
 
 /// The README's examples, compiled as tests.
 #[cfg(all(doctest, feature = "opentelemetry"))]

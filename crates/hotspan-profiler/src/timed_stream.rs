@@ -7,15 +7,18 @@ use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-/// A stream whose reads and writes wait this long at most.
+/// A stream whose reads and writes wait this long at most, though the program is profiled.
+///
+/// A timeout of the socket itself is counted anew whenever a signal interrupts the wait.
 #[derive(Debug)]
-pub(crate) struct TimedStream {
+pub struct TimedStream {
     stream: TcpStream,
     timeout: Duration,
 }
 
 impl TimedStream {
-    pub(crate) fn new(stream: TcpStream, timeout: Duration) -> Self {
+    /// Limits each read and each write of `stream`.
+    pub fn new(stream: TcpStream, timeout: Duration) -> Self {
         Self { stream, timeout }
     }
 }
