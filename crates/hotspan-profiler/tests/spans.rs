@@ -309,7 +309,7 @@ fn tracing_spans_reach_the_samples() {
 }
 
 /// Scenario: OpenTelemetry contexts around futures that migrate, and a tracer that samples nothing.
-/// Guarantee: samples have the spans of the contexts, sampled or not; conditions see requests end.
+/// Guarantee: samples have the spans of the contexts, sampled or not.
 #[cfg(feature = "opentelemetry")]
 #[test]
 fn opentelemetry_spans_reach_the_samples() {
@@ -359,4 +359,37 @@ fn opentelemetry_spans_reach_the_samples() {
     assert!(work.iter().all(|sample| expected.contains(&sample.span_id)), "a sample has a span of nobody");
     let spans: std::collections::HashSet<_> = work.iter().map(|sample| &sample.span_id).collect();
     assert!(spans.len() >= 4, "{} of 6 spans", spans.len());
+}
+
+/// Scenario: only requests that fail are to be kept; one fails, one does not, as their OpenTelemetry spans say.
+/// Guarantee: the span processor sees both end: one keeps its span, the other one is folded.
+#[cfg(feature = "opentelemetry")]
+#[test]
+fn opentelemetry_spans_decide_about_their_requests() {
+    use opentelemetry::trace::{Status, TraceContextExt, Tracer, TracerProvider};
+    use opentelemetry_sdk::trace::SdkTracerProvider;
+
+    let _turn = one_at_a_time();
+    hotspan_profiler::observe_opentelemetry().unwrap();
+    let conditions = Conditions { profile_errors: true, ..Conditions::default() };
+    let recording = Recording::start(|builder| builder.cpu_hertz(250).conditions(conditions));
+    let provider = SdkTracerProvider::builder().with_span_processor(hotspan_profiler::RequestSpanProcessor).build();
+    let tracer = provider.tracer("test");
+    let handle = |status: Status| {
+        let context = opentelemetry::Context::new().with_span(tracer.start("request"));
+        let inside = context.clone().attach();
+        burn(60);
+        drop(inside);
+        context.span().set_status(status);
+        context.span().end();
+        context.span().span_context().span_id().to_bytes().to_vec()
+    };
+    handle(Status::Ok);
+    let failed = handle(Status::error("out of stock"));
+    recording.profiler.flush();
+    let status = recording.profiler.status();
+    assert_eq!((status.kept_requests, status.folded_requests), (1, 1), "{status:?}");
+    let seen = recording.finish();
+    let linked: Vec<&Seen> = seen.iter().filter(|sample| !sample.span_id.is_empty()).collect();
+    assert!(!linked.is_empty() && linked.iter().all(|sample| sample.span_id == failed), "{linked:?}");
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 pub struct Conditions {
     /// Keep requests that took at least this long.
     pub slow_request_threshold: Option<Duration>,
-    /// Keep requests that end while the process uses at least this share of the machine's CPU, in percent.
+    /// Keep requests that end while the machine's processors are at least this busy, in percent.
     pub cpu_threshold_percent: Option<f64>,
     /// Keep requests that failed.
     pub profile_errors: bool,

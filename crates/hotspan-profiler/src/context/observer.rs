@@ -124,7 +124,8 @@ fn record_for(span: &SpanContext) -> Arc<SpanRecord> {
 
 /// Sees requests end, so that conditions can be decided: add it to the tracer provider.
 ///
-/// A request is a span without a parent in this process.
+/// A request is a span without a parent in this process. OpenTelemetry shows processors only spans that it records: where
+/// a tracer drops spans from the start, such a request is kept if it is slow, and otherwise folded when it is a minute old.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct RequestSpanProcessor;
 
