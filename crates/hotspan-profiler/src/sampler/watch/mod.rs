@@ -169,6 +169,11 @@ impl Sampler {
         self.mode == SamplingMode::ClocksOnly || handler::is_installed(self.signal)
     }
 
+    /// The period that comes of asking for one: the kernel looks at timers once a tick.
+    pub(crate) fn achieved_period(&self, period_ns: u64) -> u64 {
+        if period_ns == 0 { 0 } else { period_ns.max(self.tick_ns) }
+    }
+
     /// Sets the sampling period for all threads; zero pauses. Weights follow the clock, so totals stay right.
     pub(crate) fn set_period(&mut self, period_ns: u64) {
         let resumes = self.period_ns == 0;
@@ -176,7 +181,7 @@ impl Sampler {
             // What guests used until now counts, whether sampling goes on or not.
             self.read_clocks();
         }
-        self.period_ns = if period_ns == 0 { 0 } else { period_ns.max(self.tick_ns) };
+        self.period_ns = self.achieved_period(period_ns);
         if resumes {
             self.begin_guest_time();
         }
@@ -223,10 +228,10 @@ impl Sampler {
 
     /// Arms the timer of a watched thread. `account_from`: what its CPU clock said where its time begins to count.
     fn arm(&mut self, tid: i32, account_from: Option<u64>) {
-        let (capture, period_ns) = (self.capture, self.period_ns);
+        let (capture, period_ns, tick_ns) = (self.capture, self.period_ns, self.tick_ns);
         let Some(watched) = self.watched.get_mut(&tid) else { return };
         let Some(slot) = capture.slot(watched.slot) else { return };
-        let period = period_ns / watched.rate_factor.max(1);
+        let period = (period_ns / watched.rate_factor.max(1)).max(tick_ns);
         let period = (period as f64 * (1.0 + JITTER * (2.0 * random_unit() - 1.0))) as u64;
         let first = (period as f64 * random_unit()) as u64 + 1;
         if let Some(clock) = account_from {

@@ -1,7 +1,10 @@
 //! The part of YAML that settings need, with the line of everything: mappings, lists, plain and quoted scalars, and
 //! the `{…}` and `[…]` forms, which make JSON readable too. What is not understood is refused, never guessed.
 
+mod flow;
+
 use super::ConfigError;
+use flow::Flow;
 
 /// A value and where it stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,6 +29,8 @@ struct Line<'a> {
 
 /// How deep settings may nest: far beyond need, well below what a stack bears.
 const MAX_DEPTH: usize = 16;
+/// How many there may be side by side: each new one is compared with all.
+const MAX_ENTRIES: usize = 1_000;
 
 /// Reads a document whose first line has the number `first_line`.
 pub(crate) fn parse(text: &str, first_line: usize) -> Result<Node, ConfigError> {
@@ -102,9 +107,7 @@ impl Blocks<'_> {
             {
                 let number = line.number;
                 let (key, node) = self.entry(indent)?;
-                if entries.iter().any(|(known, _)| *known == key) {
-                    return Err(ConfigError::at(number, format!("`{key}` is set twice")));
-                }
+                accept_key(&entries, &key, number)?;
                 entries.push((key, node));
             }
             Value::Mapping(entries)
@@ -166,153 +169,21 @@ impl Blocks<'_> {
 
     /// A `{…}` or `[…]` value, which may go on over several lines.
     fn flow(&mut self, offset: usize) -> Result<Node, ConfigError> {
-        let mut characters = Vec::new();
-        let mut offset = offset;
-        let start = self.position;
-        loop {
-            let Some(line) = self.lines.get(self.position) else {
-                return Err(ConfigError::at(self.lines[start].number, "a bracket is never closed"));
-            };
-            characters.extend(line.content[offset..].chars().map(|c| (c, line.number)));
-            characters.push(('\n', line.number));
-            self.position += 1;
-            offset = 0;
-            let mut flow = Flow { characters: &characters, position: 0, depth: self.depth };
-            match flow.value() {
-                Ok(node) => {
-                    flow.skip_space();
-                    return match flow.characters.get(flow.position) {
-                        Some((c, line)) => Err(ConfigError::at(*line, format!("`{c}` after the closing bracket"))),
-                        None => Ok(node),
-                    };
-                }
-                // Not closed yet: look at one more line.
-                Err(FlowError::Incomplete) => {}
-                Err(FlowError::Wrong(error)) => return Err(error),
-            }
-        }
+        let (node, lines) = Flow::at(&self.lines[self.position..], offset, self.depth).read()?;
+        self.position += lines;
+        Ok(node)
     }
 }
 
-struct Flow<'a> {
-    characters: &'a [(char, usize)],
-    position: usize,
-    depth: usize,
-}
-
-enum FlowError {
-    Incomplete,
-    Wrong(ConfigError),
-}
-
-impl Flow<'_> {
-    fn skip_space(&mut self) {
-        while self.characters.get(self.position).is_some_and(|(c, _)| c.is_whitespace()) {
-            self.position += 1;
-        }
+/// Whether a mapping may have one more key, and this one.
+fn accept_key(entries: &[(String, Node)], key: &str, line: usize) -> Result<(), ConfigError> {
+    if entries.iter().any(|(known, _)| known == key) {
+        return Err(ConfigError::at(line, format!("`{key}` is set twice")));
     }
-
-    fn peek(&mut self) -> Result<(char, usize), FlowError> {
-        self.skip_space();
-        self.characters.get(self.position).copied().ok_or(FlowError::Incomplete)
+    if entries.len() >= MAX_ENTRIES {
+        return Err(ConfigError::at(line, format!("more than {MAX_ENTRIES} settings in one place")));
     }
-
-    fn value(&mut self) -> Result<Node, FlowError> {
-        let (c, line) = self.peek()?;
-        self.depth += 1;
-        if self.depth > MAX_DEPTH {
-            return Err(FlowError::Wrong(ConfigError::at(line, "settings are nested too deeply")));
-        }
-        let value = match c {
-            '{' => self.mapping()?,
-            '[' => self.sequence()?,
-            _ => Value::Scalar(self.scalar()?),
-        };
-        self.depth -= 1;
-        Ok(Node { line, value })
-    }
-
-    fn mapping(&mut self) -> Result<Value, FlowError> {
-        let mut entries: Vec<(String, Node)> = Vec::new();
-        self.position += 1;
-        while self.peek()?.0 != '}' {
-            let (_, line) = self.peek()?;
-            let key = self.scalar()?;
-            if self.peek()?.0 != ':' {
-                return Err(FlowError::Wrong(ConfigError::at(line, format!("`{key}` has no value"))));
-            }
-            if entries.iter().any(|(known, _)| *known == key) {
-                return Err(FlowError::Wrong(ConfigError::at(line, format!("`{key}` is set twice"))));
-            }
-            self.position += 1;
-            entries.push((key, self.value()?));
-            self.separator('}')?;
-        }
-        self.position += 1;
-        Ok(Value::Mapping(entries))
-    }
-
-    fn sequence(&mut self) -> Result<Value, FlowError> {
-        let mut items = Vec::new();
-        self.position += 1;
-        while self.peek()?.0 != ']' {
-            items.push(self.value()?);
-            self.separator(']')?;
-        }
-        self.position += 1;
-        Ok(Value::Sequence(items))
-    }
-
-    fn separator(&mut self, close: char) -> Result<(), FlowError> {
-        match self.peek()? {
-            (',', _) => {
-                self.position += 1;
-                Ok(())
-            }
-            (c, _) if c == close => Ok(()),
-            (c, line) => {
-                Err(FlowError::Wrong(ConfigError::at(line, format!("expected `,` or `{close}`, found `{c}`"))))
-            }
-        }
-    }
-
-    fn scalar(&mut self) -> Result<String, FlowError> {
-        let (first, line) = self.peek()?;
-        let start = self.position;
-        if first == '"' || first == '\'' {
-            self.position += 1;
-            loop {
-                match self.characters.get(self.position) {
-                    Some(('\\', _)) if first == '"' => self.position += 2,
-                    Some((c, _)) => {
-                        self.position += 1;
-                        if *c == first {
-                            break;
-                        }
-                    }
-                    None => return Err(FlowError::Incomplete),
-                }
-            }
-        } else {
-            // A colon ends a plain scalar only before a space, so that times and addresses may hold one.
-            let ends = |index: usize| match self.characters.get(index).map(|(c, _)| *c) {
-                None | Some(',' | '}' | ']' | '\n') => true,
-                Some(':') => self.characters.get(index + 1).is_none_or(|(next, _)| next.is_whitespace()),
-                _ => false,
-            };
-            let mut end = start;
-            while !ends(end) {
-                end += 1;
-            }
-            self.position = end;
-        }
-        let text: String =
-            self.characters[start..self.position.min(self.characters.len())].iter().map(|(c, _)| c).collect();
-        if text.trim().is_empty() {
-            return Err(FlowError::Wrong(ConfigError::at(line, "a value is missing")));
-        }
-        unquoted(text.trim(), line).map_err(FlowError::Wrong)
-    }
+    Ok(())
 }
 
 /// A scalar without its quotes.
@@ -401,5 +272,24 @@ flow: [1,
             let error = parse(text, 1).unwrap_err();
             assert_eq!(error.line, Some(line), "{text:?}: {error}");
         }
+    }
+
+    /// Scenario: more keys side by side than anyone has, in both forms.
+    /// Guarantee: they are refused where there are too many.
+    #[test]
+    fn too_many_keys_are_refused() {
+        let block: String = (0..2_000).map(|number| format!("key{number}: 1\n")).collect();
+        let flow = format!("{{{}}}", block.replace('\n', ",\n"));
+        assert_eq!(parse(&block, 1).unwrap_err().line, Some(1_001));
+        assert_eq!(parse(&flow, 1).unwrap_err().line, Some(1_001));
+    }
+
+    /// Scenario: a list in brackets over a hundred thousand lines, as a server could send one.
+    /// Guarantee: each line is looked at once. Were it all from the start for each, this test would take hours.
+    #[test]
+    fn long_lists_take_no_long_time() {
+        let node = parse(&format!("a: [\n{}]", "1,\n".repeat(100_000)), 1).unwrap();
+        let Value::Mapping(entries) = node.value else { panic!("no mapping") };
+        assert!(matches!(&entries[0].1.value, Value::Sequence(items) if items.len() == 100_000));
     }
 }

@@ -1,19 +1,19 @@
 //! The monitor thread: it watches threads, empties rings, decides about requests, steers the rate, hands over batches.
 
+mod report;
+mod settings;
+
 use crate::aggregate::Aggregator;
 use crate::config::Config;
-use crate::context::{measure_span_times, take_ended_requests, take_span_times, watch_requests};
+use crate::context::{take_ended_requests, take_span_times};
 use crate::control::policy::Policy;
 use crate::control::rate::{Load, MachineLoad, RateControl};
 use crate::export::upload::Uploader;
+use crate::heap;
 use crate::mailbox::{Command, Mailbox};
 use crate::sampler::clock::{TickScale, monotonic_ns, process_cpu_ns, realtime_ns, thread_cpu_ns};
 use crate::sampler::{Sampler, SamplingMode};
-use crate::status::Status;
-use crate::{heap, sync};
 use std::collections::{HashMap, HashSet};
-use std::sync::PoisonError;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// How often rings are emptied and new threads looked for.
@@ -260,161 +260,17 @@ impl<'a> Monitor<'a> {
         self.sampler.tune_process_timer();
     }
 
-    fn conditions(&self) -> &crate::Conditions {
-        self.policy.conditions.as_ref().unwrap_or(&self.config.conditions)
-    }
-
-    fn wanted_hertz(&self) -> u32 {
-        let unix_seconds = realtime_ns() / 1_000_000_000;
-        self.policy.hertz_at(unix_seconds).or(self.config.cpu_hertz).unwrap_or(100)
-    }
-
-    fn cpu_period(&self) -> u64 {
-        let wanted = self.policy.wants("cpu", self.config.cpu_hertz.is_some());
-        if wanted { 1_000_000_000 / u64::from(self.rate.hertz().max(1)) } else { 0 }
-    }
-
-    fn wants_memory(&self) -> bool {
-        self.policy.wants("memory", self.config.memory_interval.is_some())
-    }
-
-    fn wall_period(&self) -> u64 {
-        let wanted = self.policy.wants("wall", self.config.wall_hertz.is_some());
-        if wanted { 1_000_000_000 / u64::from(self.config.wall_hertz.unwrap_or(10).max(1)) } else { 0 }
-    }
-
-    fn start(&mut self) {
-        if self.running {
-            return;
-        }
-        self.running = true;
-        self.displaced = false;
-        self.cpu_when_started = process_cpu_ns();
-        self.last_load = (self.cpu_when_started, self.cpu_sampling_ns());
-        self.sampler.scan_at_start();
-        self.apply_settings();
-        self.post_status();
-    }
-
-    fn stop(&mut self) {
-        if !self.running {
-            return;
-        }
-        self.sampler.set_period(0);
-        self.running = false;
-        self.cpu_while_running += process_cpu_ns().saturating_sub(self.cpu_when_started);
-        heap::set_interval(None);
-        sync::profile_locks(false);
-        self.samples_wall = false;
-        measure_span_times(false);
-        self.round();
-        self.settle_guests(true);
-        watch_requests(false);
-        self.post_status();
-    }
-
-    /// Brings everything that runs in line with configuration and policy.
-    fn apply_settings(&mut self) {
-        self.rate.want(self.wanted_hertz());
-        self.sampler.set_period(self.cpu_period());
-        heap::set_interval(self.wants_memory().then(|| self.config.memory_interval.unwrap_or(512 << 10)));
-        sync::profile_locks(self.policy.wants("locks", self.config.locks));
-        let samples_wall = self.wall_period() > 0;
-        if samples_wall && !self.samples_wall {
-            self.sampler.begin_wall();
-        }
-        self.samples_wall = samples_wall;
-        measure_span_times(samples_wall);
-        let conditions = self.conditions().clone();
-        watch_requests(!conditions.keep_everything());
-        self.aggregator.set_conditions(conditions);
-    }
-
-    /// What was asked for and cannot be had.
-    fn remarks(&self) -> Vec<String> {
-        let no_allocator = self.running && self.wants_memory() && !heap::is_installed();
-        let remark = "memory is not profiled: the program's #[global_allocator] is no HeapProfiler";
-        if no_allocator { vec![remark.to_owned()] } else { Vec::new() }
-    }
-
-    fn apply_policy(&mut self, policy: Result<Policy, String>) {
-        match policy {
-            Ok(policy) => {
-                self.policy = policy;
-                self.policy_error = None;
-                if self.running {
-                    self.apply_settings();
-                }
-            }
-            Err(reason) => self.policy_error = Some(reason),
-        }
-        self.post_status();
-    }
-
     fn upload(&mut self, last: bool) {
         self.settle_guests(last);
         let now = monotonic_ns();
         let mut batch = self.aggregator.finish_batch(now, last);
         batch.unix_offset_ns = realtime_ns().wrapping_sub(now);
-        batch.period_ns = self.cpu_period();
+        batch.period_ns = self.sampler.achieved_period(self.cpu_period());
         batch.modules = self.sampler.modules();
         let tids: HashSet<i32> = batch.groups.keys().map(|key| key.tid).collect();
         batch.thread_names = tids.into_iter().filter_map(|tid| Some((tid, self.sampler.name_of(tid)?))).collect();
         self.sampler.forget_departed();
         self.uploader.submit(batch);
         self.next_upload = now + self.config.upload_interval.as_nanos() as u64;
-    }
-
-    fn handler_cpu_ns(&self) -> u64 {
-        (self.sampler.counts().handler_ticks as f64 * self.scale.nanos_per_tick()) as u64
-    }
-
-    /// What the profiler costs, but for the wall clock, whose rate is as it was asked for: to sample the CPU less often
-    /// would not make that any cheaper.
-    fn cpu_sampling_ns(&self) -> u64 {
-        let own = self.handler_cpu_ns() + thread_cpu_ns() + self.uploader.counters().cpu_ns.load(Ordering::Relaxed);
-        let wall_handlers = (self.sampler.counts().wall_ticks as f64 * self.scale.nanos_per_tick()) as u64;
-        own.saturating_sub(wall_handlers + self.wall_sending_ns)
-    }
-
-    fn post_status(&self) {
-        let counts = self.sampler.counts();
-        let (samples, requests) = self.aggregator.counts();
-        let uploads = self.uploader.counters();
-        let running_cpu = if self.running { process_cpu_ns().saturating_sub(self.cpu_when_started) } else { 0 };
-        let upload_error = uploads.last_error.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let status = Status {
-            running: self.running,
-            mode: self.sampler.mode(),
-            hertz: if self.running && self.cpu_period() > 0 { self.rate.hertz() } else { 0 },
-            threads: counts.threads,
-            samples: samples.samples,
-            linked_samples: samples.linked_samples,
-            sampled_cpu: Duration::from_nanos(samples.cpu_ns),
-            process_cpu: Duration::from_nanos(self.cpu_while_running + running_cpu),
-            dropped_samples: counts.dropped_samples,
-            dropped_weight: counts.dropped_weight,
-            truncated_stacks: samples.truncated_stacks,
-            leaf_only_stacks: samples.leaf_only_stacks,
-            foreign_signals: counts.foreign_signals,
-            displaced: self.displaced,
-            handler_cpu: Duration::from_nanos(self.handler_cpu_ns()),
-            monitor_cpu: Duration::from_nanos(thread_cpu_ns()),
-            export_cpu: Duration::from_nanos(uploads.cpu_ns.load(Ordering::Relaxed)),
-            delivered_uploads: uploads.delivered.load(Ordering::Relaxed),
-            dropped_uploads: uploads.dropped.load(Ordering::Relaxed),
-            upload_retries: uploads.retries.load(Ordering::Relaxed),
-            uploaded_bytes: uploads.bytes.load(Ordering::Relaxed),
-            remarks: self.remarks(),
-            last_error: self.policy_error.clone().or(upload_error),
-            kept_requests: requests.kept_requests,
-            folded_requests: requests.folded_requests,
-            undecided_requests: requests.undecided_requests,
-            dropped_span_events: self.dropped_span_events,
-            forgotten_allocations: heap::forgotten_allocations(),
-            slow_request_boosts: self.slow_request_boosts,
-            rate_changes: self.rate.changes().to_vec(),
-        };
-        self.mailbox.post(status);
     }
 }
