@@ -31,7 +31,7 @@ pub struct SegmentReader {
     store: Arc<dyn BlobStore>,
     footers: FooterCache,
     /// Heads of id indexes, by path.
-    indexes: Mutex<HashMap<String, IdIndex>>,
+    indexes: Mutex<HashMap<String, Arc<IdIndex>>>,
     pub(super) columns: ColumnCache,
 }
 
@@ -83,13 +83,13 @@ impl SegmentReader {
     }
 
     /// The id index of a segment, if it has one.
-    pub async fn id_index(&self, segment: &Segment) -> Result<Option<IdIndex>> {
+    pub async fn id_index(&self, segment: &Segment) -> Result<Option<Arc<IdIndex>>> {
         let Some((path, size)) = &segment.index else { return Ok(None) };
         if let Some(index) = self.lock_indexes().get(path) {
-            return Ok(Some(index.clone()));
+            return Ok(Some(Arc::clone(index)));
         }
-        let index = IdIndex::open(self.store.as_ref(), path, *size).await?;
-        self.lock_indexes().insert(path.clone(), index.clone());
+        let index = Arc::new(IdIndex::open(self.store.as_ref(), path, *size).await?);
+        self.lock_indexes().insert(path.clone(), Arc::clone(&index));
         Ok(Some(index))
     }
 
@@ -193,7 +193,7 @@ impl SegmentReader {
         }
     }
 
-    fn lock_indexes(&self) -> MutexGuard<'_, HashMap<String, IdIndex>> {
+    fn lock_indexes(&self) -> MutexGuard<'_, HashMap<String, Arc<IdIndex>>> {
         // A cache that a panicking thread left behind is still a cache.
         self.indexes.lock().unwrap_or_else(PoisonError::into_inner)
     }

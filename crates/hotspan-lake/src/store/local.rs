@@ -14,6 +14,7 @@ use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
+use super::open_files::OpenFiles;
 use super::{BlobMeta, BlobStore, BlobWriter};
 use crate::error::{LakeError, Result};
 
@@ -25,6 +26,7 @@ const UNFINISHED: &str = ".unfinished";
 pub struct LocalStore {
     root: PathBuf,
     unfinished_count: AtomicU64,
+    open: OpenFiles,
 }
 
 impl LocalStore {
@@ -32,7 +34,7 @@ impl LocalStore {
     pub fn open(root: &Path) -> Result<Self> {
         create_durable_folder(root).map_err(failed("creating", root))?;
         sweep_unfinished(root).map_err(failed("sweeping", root))?;
-        Ok(Self { root: root.to_owned(), unfinished_count: AtomicU64::new(0) })
+        Ok(Self { root: root.to_owned(), unfinished_count: AtomicU64::new(0), open: OpenFiles::default() })
     }
 
     fn resolve(&self, path: &str) -> PathBuf {
@@ -73,12 +75,17 @@ impl BlobStore for LocalStore {
     /// another thread would cost more than the read.
     fn get_ranges(&self, path: &str, ranges: &[Range<u64>]) -> BoxFuture<'_, Result<Vec<Bytes>>> {
         let target = self.resolve(path);
-        let result = read_ranges(&target, ranges).map_err(failed("reading", &target));
+        let result = self
+            .open
+            .get(path, &target)
+            .and_then(|file| read_ranges(&file, ranges))
+            .map_err(failed("reading", &target));
         std::future::ready(result).boxed()
     }
 
     fn delete(&self, path: &str) -> BoxFuture<'_, Result<()>> {
         let target = self.resolve(path);
+        self.open.forget(path);
         let result = match fs::remove_file(&target) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed("deleting", &target)(error)),
             _ => Ok(()),
@@ -178,8 +185,7 @@ fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> LakeEr
     move |source| LakeError::Storage { action, path, source }
 }
 
-fn read_ranges(path: &Path, ranges: &[Range<u64>]) -> io::Result<Vec<Bytes>> {
-    let file = File::open(path)?;
+fn read_ranges(file: &File, ranges: &[Range<u64>]) -> io::Result<Vec<Bytes>> {
     let read = |range: &Range<u64>| {
         let length = usize::try_from(range.end.saturating_sub(range.start)).map_err(io::Error::other)?;
         let mut bytes = vec![0; length];

@@ -1,6 +1,7 @@
 //! Where segments live: a folder, or an object store. What `put` has acknowledged survives a crash (R1).
 
 mod local;
+mod open_files;
 
 use std::fmt;
 use std::io::Write;
