@@ -189,7 +189,10 @@ impl Engine {
         let linked = query.linked(owners);
         let mut values: HashMap<u64, i64> = HashMap::new();
         let mut series: HashSet<u32> = HashSet::new();
+        // Symbols are kept by day: those of other days than the samples' need not be read, however long the time asked for.
+        let (mut first, mut last) = (i64::MAX, i64::MIN);
         let mut add = |sample: &LinkedSample| {
+            (first, last) = (first.min(sample.time), last.max(sample.time));
             let sum = values.entry(sample.path).or_default();
             *sum = sum.saturating_add(sample.value);
             series.insert(sample.series);
@@ -197,7 +200,7 @@ impl Engine {
         };
         let tables = self.visit_linked_samples(tenant, snapshot, &linked, &mut add).await?;
         let services = services_of(series.iter().filter_map(|number| tables.series.get(*number as usize)));
-        let symbols = self.symbols(tenant, snapshot, &services, (query.from, query.until)).await?;
+        let symbols = self.symbols(tenant, snapshot, &services, (first, last.saturating_add(1))).await?;
         let mut sums = PathSums::new(symbols);
         for (path, value) in values {
             sums.add(path, value);

@@ -113,7 +113,10 @@ impl Engine {
         let total = earliest.total;
         let (page, threads) = earliest.page(offset);
         let services = services_of(page.iter().map(|sample| &series[sample.series]));
-        let symbols = self.symbols(tenant, &snapshot, &services, (query.from, query.until)).await?;
+        // Symbols are kept by day: those of other days than the page's need not be read. Its rows are in order of time.
+        let first = page.first().map_or(i64::MAX, |sample| sample.time);
+        let end = page.last().map_or(i64::MIN, |sample| sample.time.saturating_add(1));
+        let symbols = self.symbols(tenant, &snapshot, &services, (first, end)).await?;
         let rows = page.iter().map(|sample| SampleRow {
             time: sample.time,
             value: sample.value,
