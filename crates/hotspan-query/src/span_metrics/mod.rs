@@ -6,6 +6,7 @@
 
 mod calls;
 mod edges;
+mod pairing;
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -18,12 +19,13 @@ use tokio::sync::broadcast::error::RecvError;
 pub use calls::{CallCounts, CallSeries, Latency};
 pub use edges::{ConnectionType, EdgeCounts, EdgeSeries};
 
+use self::pairing::EdgeCounter;
 use crate::error::Result;
 
 /// The numbers of all tenants.
 #[derive(Debug, Default)]
 pub struct SpanMetrics {
-    tenants: Mutex<HashMap<TenantId, TenantMetrics>>,
+    tenants: Mutex<HashMap<TenantId, Counters>>,
 }
 
 /// The numbers of one tenant (R6: never shared).
@@ -33,6 +35,13 @@ pub struct TenantMetrics {
     pub calls: CallCounts,
     /// By edge.
     pub edges: EdgeCounts,
+}
+
+/// What is counted of one tenant.
+#[derive(Debug, Default)]
+struct Counters {
+    calls: CallCounts,
+    edges: EdgeCounter,
 }
 
 /// The columns that are read of each commit.
@@ -73,9 +82,9 @@ impl SpanMetrics {
     async fn fold(&self, lake: &Lake, segment: &Arc<Segment>) -> Result<()> {
         for batch in lake.reader().read_all(segment, ReadOptions::columns(&COLUMNS)).await? {
             let mut tenants = self.lock();
-            let metrics = tenants.entry(segment.tenant.clone()).or_default();
-            metrics.calls.fold(&batch)?;
-            metrics.edges.fold(&batch, Instant::now())?;
+            let counters = tenants.entry(segment.tenant.clone()).or_default();
+            counters.calls.fold(&batch)?;
+            counters.edges.fold(&batch, Instant::now())?;
         }
         Ok(())
     }
@@ -83,12 +92,12 @@ impl SpanMetrics {
     /// A tenant's numbers as they are now.
     pub fn of(&self, tenant: &TenantId) -> TenantMetrics {
         let mut tenants = self.lock();
-        let Some(metrics) = tenants.get_mut(tenant) else { return TenantMetrics::default() };
-        metrics.edges.give_up_waiting(Instant::now());
-        TenantMetrics { calls: metrics.calls.clone(), edges: metrics.edges.counted() }
+        let Some(counters) = tenants.get_mut(tenant) else { return TenantMetrics::default() };
+        counters.edges.give_up_waiting(Instant::now());
+        TenantMetrics { calls: counters.calls.clone(), edges: counters.edges.counted() }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<TenantId, TenantMetrics>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<TenantId, Counters>> {
         // Counters that a panicking thread left behind are still counters.
         self.tenants.lock().unwrap_or_else(PoisonError::into_inner)
     }
