@@ -124,7 +124,7 @@ fn is_taken(address: &str) -> bool {
 
 /// The shop's process: until standard input ends or the server is gone.
 pub(crate) fn run_shop(arguments: ShopArguments) -> anyhow::Result<()> {
-    crate::profile_the_heap();
+    crate::allocator::profile_the_heap();
     let stop = Arc::new(AtomicBool::new(false));
     let ended = Arc::clone(&stop);
     std::thread::Builder::new().name("parent".to_owned()).spawn(move || {

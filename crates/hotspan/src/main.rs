@@ -1,5 +1,6 @@
 //! `hotspan`: one binary for the server and everything that talks to it.
 
+mod allocator;
 mod client;
 mod config;
 mod demo;
@@ -21,60 +22,9 @@ mod store_table;
 mod table;
 mod traces;
 
-use std::alloc::{GlobalAlloc, Layout};
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::{Parser, Subcommand};
-use hotspan_profiler::HeapProfiler;
-
-#[global_allocator]
-static ALLOCATOR: Allocator = Allocator;
-
-/// The allocator, and the same with heap profiling around it. Both forward to the same heap, so that memory may be
-/// taken from the one and given back to the other.
-struct Allocator;
-
-static PLAIN: mimalloc::MiMalloc = mimalloc::MiMalloc;
-static PROFILED: HeapProfiler<mimalloc::MiMalloc> = HeapProfiler::new(mimalloc::MiMalloc);
-/// Whether this process profiles its heap. The server does not: it would pay for each allocation.
-static PROFILES_HEAP: AtomicBool = AtomicBool::new(false);
-
-/// From here on, allocations of this process pass through the heap profiler.
-fn profile_the_heap() {
-    PROFILES_HEAP.store(true, Ordering::Relaxed);
-}
-
-// SAFETY: every call is forwarded unchanged to an allocator that keeps the contract, and both are the same heap.
-unsafe impl GlobalAlloc for Allocator {
-    #[inline]
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let profiles = PROFILES_HEAP.load(Ordering::Relaxed);
-        // SAFETY: forwarded from the caller.
-        unsafe { if profiles { PROFILED.alloc(layout) } else { PLAIN.alloc(layout) } }
-    }
-
-    #[inline]
-    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        let profiles = PROFILES_HEAP.load(Ordering::Relaxed);
-        // SAFETY: forwarded from the caller.
-        unsafe { if profiles { PROFILED.alloc_zeroed(layout) } else { PLAIN.alloc_zeroed(layout) } }
-    }
-
-    #[inline]
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        let profiles = PROFILES_HEAP.load(Ordering::Relaxed);
-        // SAFETY: forwarded from the caller.
-        unsafe { if profiles { PROFILED.dealloc(pointer, layout) } else { PLAIN.dealloc(pointer, layout) } }
-    }
-
-    #[inline]
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        let profiles = PROFILES_HEAP.load(Ordering::Relaxed);
-        // SAFETY: forwarded from the caller.
-        unsafe { if profiles { PROFILED.realloc(pointer, layout, size) } else { PLAIN.realloc(pointer, layout, size) } }
-    }
-}
 
 /// Traces and profiles in one store: from a slow request to a line of code.
 #[derive(Debug, Parser)]
