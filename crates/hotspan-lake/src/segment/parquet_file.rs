@@ -194,7 +194,14 @@ fn writer_properties(plan: &FilePlan<'_>) -> WriterProperties {
         let path = ColumnPath::from(field.name().as_str());
         // What grows from row to row, or by little: times, and the ids that symbols are sorted by.
         let is_sorted_id = is_symbols && field.name() == "id";
-        if field.name() == table.time_column() || field.name() == "duration" || is_sorted_id {
+        // Spans of one trace start close together, but the step to the next trace is long, and differences are packed as wide
+        // as the widest among their neighbours: byte by byte, only the bytes that differ take room.
+        let starts_of_traces = table == Table::Spans && field.name() == table.time_column();
+        if starts_of_traces {
+            properties = properties
+                .set_column_dictionary_enabled(path.clone(), false)
+                .set_column_encoding(path.clone(), Encoding::BYTE_STREAM_SPLIT);
+        } else if field.name() == table.time_column() || field.name() == "duration" || is_sorted_id {
             properties = properties
                 .set_column_dictionary_enabled(path.clone(), false)
                 .set_column_encoding(path.clone(), Encoding::DELTA_BINARY_PACKED);
