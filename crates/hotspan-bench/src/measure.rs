@@ -50,6 +50,9 @@ pub(crate) struct Times {
 /// A slow question is not asked for longer than this, once it was asked three times.
 const LONGEST: Duration = Duration::from_secs(10);
 
+/// Reading ahead after a start ends sooner.
+const LONGEST_WARM_UP: Duration = Duration::from_secs(10);
+
 /// Asks a freshly started server. Calls differ where there are several, so that nothing but the data is warm.
 pub(crate) fn measure(
     launch: &Launch,
@@ -61,6 +64,19 @@ pub(crate) fn measure(
     let timing = ask(&server, repeats, calls)?;
     server.stop()?;
     Ok((timing, ready_after))
+}
+
+/// A server that has run for some seconds has read ahead: that is what warm means.
+fn wait_until_warm(client: &mut Client) -> anyhow::Result<()> {
+    let started = Instant::now();
+    while started.elapsed() < LONGEST_WARM_UP {
+        let metrics = client.get("/metrics")?;
+        if !String::from_utf8_lossy(&metrics.body).contains("\nhotspan_warm_up_running 1\n") {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    Ok(())
 }
 
 /// Says what is wrong with an answer, if anything.
@@ -93,6 +109,7 @@ pub(crate) fn ask(server: &Server, repeats: usize, calls: &[(Call, Check<'_>)]) 
                 return Ok(Timing::Wrong(format!("{wrong}; asked {}", call.path)));
             }
             cold = took;
+            wait_until_warm(&mut client)?;
             before = server.usage()?;
         } else {
             times.push(took);

@@ -36,6 +36,8 @@ pub struct App {
     pub(crate) decoding: Semaphore,
     /// How many turns there are.
     pub(crate) decoding_at_once: usize,
+    /// Whether what first questions need is being read ahead.
+    pub(crate) warming_up: AtomicBool,
     /// There if the server traces itself.
     pub(crate) request_gate: OnceLock<RequestGate>,
     listeners: OnceLock<Vec<BoundListener>>,
@@ -86,6 +88,7 @@ impl App {
             long_recordings: Semaphore::new(1),
             decoding: Semaphore::new(cores),
             decoding_at_once: cores,
+            warming_up: AtomicBool::new(true),
             request_gate: OnceLock::new(),
             listeners: OnceLock::new(),
             core: OnceLock::new(),

@@ -106,6 +106,11 @@ pub(crate) fn render(app: &App) -> String {
         let decoding = app.decoding_at_once - app.decoding.available_permits();
         let gauges = [
             ("queries_running", "Questions being answered", app.queries.running() as f64),
+            (
+                "warm_up_running",
+                "Whether what first questions need is being read ahead",
+                f64::from(u8::from(app.warming_up.load(Relaxed))),
+            ),
             ("ingest_commit_seconds", "Time spent committing", commit_seconds),
             ("compaction_seconds", "Time spent compacting", compaction_seconds),
             ("ingest_queue_share", "Share of the ingest queue's memory in use", core.ingest.queue_share()),

@@ -1,6 +1,7 @@
 //! Reads ahead after a start what the first questions will need, and gives way to every question that comes meanwhile.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -32,5 +33,6 @@ pub(crate) async fn warm_up(app: Arc<App>, stop: CancellationToken) {
         // Reading a local file never waits: others get their turn.
         tokio::task::yield_now().await;
     }
+    app.warming_up.store(false, Ordering::Relaxed);
     debug!(parts, milliseconds = began.elapsed().as_millis() as u64, "read ahead");
 }
