@@ -160,6 +160,41 @@ fn fork_and_wait() {
     }
 }
 
+/// Scenario: a thread that blocks the profiling signal works for seconds.
+/// Guarantee: its time is told all the same, by the clock, under its name, and the status says why it has no stacks.
+#[test]
+fn threads_that_block_the_signal_are_told() {
+    let _turn = one_at_a_time();
+    install_foreign_handler();
+    let (worked, works) = std::sync::mpsc::channel();
+    let deaf = std::thread::Builder::new().name("deaf".into()).spawn(move || {
+        // SAFETY: masks a signal of this thread alone.
+        unsafe {
+            let mut mask: libc::sigset_t = std::mem::zeroed();
+            libc::sigaddset(&mut mask, libc::SIGPROF);
+            libc::pthread_sigmask(libc::SIG_BLOCK, &mask, std::ptr::null_mut());
+        }
+        std::thread::park();
+        burn(1_500);
+        worked.send(()).unwrap();
+        std::thread::park();
+    });
+    let deaf = deaf.unwrap();
+    // It is there when sampling begins: what it used before it is found would count as that of a short thread.
+    let recording = Recording::start(|builder| builder.cpu_hertz(200));
+    deaf.thread().unpark();
+    works.recv().unwrap();
+    recording.profiler.flush();
+    let remarks = recording.profiler.status().remarks;
+    assert!(remarks.iter().any(|remark| remark.contains("blocked")), "{remarks:?}");
+    recording.assert_totals_are_of_the_process(200);
+    deaf.thread().unpark();
+    deaf.join().unwrap();
+    let seen = recording.finish();
+    let told = total(seen.iter().filter(|sample| sample.thread_name == "deaf" && sample.mentions("blocked")), "cpu");
+    assert!((1.4e9..1.6e9).contains(&told), "{told} of 1.5 s");
+}
+
 /// Scenario: a thread keeps a value in errno while it is sampled hundreds of times.
 /// Guarantee: the handler leaves errno as it was.
 #[test]

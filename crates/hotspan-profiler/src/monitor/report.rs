@@ -11,9 +11,18 @@ use std::time::Duration;
 impl Monitor<'_> {
     /// What was asked for and cannot be had.
     pub(super) fn remarks(&self) -> Vec<String> {
-        let no_allocator = self.running && self.wants_memory() && !heap::is_installed();
-        let remark = "memory is not profiled: the program's #[global_allocator] is no HeapProfiler";
-        if no_allocator { vec![remark.to_owned()] } else { Vec::new() }
+        let mut remarks = Vec::new();
+        if self.running && self.wants_memory() && !heap::is_installed() {
+            let remark = "memory is not profiled: the program's #[global_allocator] is no HeapProfiler";
+            remarks.push(remark.to_owned());
+        }
+        let threads = self.sampler.unsampled_threads();
+        if threads > 0 {
+            remarks.push(format!(
+                "{threads} threads have the profiling signal blocked: their CPU time is told without stacks and spans"
+            ));
+        }
+        remarks
     }
 
     pub(super) fn handler_cpu_ns(&self) -> u64 {

@@ -1,6 +1,7 @@
 //! What one sample says, and how it lies in a ring.
 
 use crate::context::SpanKey;
+use crate::sampler::clock::monotonic_ns;
 
 /// What was measured when the sample was taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -44,6 +45,23 @@ pub(crate) struct Sample<'a> {
     pub(crate) tid: i32,
     pub(crate) span: SpanKey,
     pub(crate) frames: &'a [u64],
+}
+
+impl<'a> Sample<'a> {
+    /// CPU time that only a clock tells: without a span, and without a stack but for what is said in its place.
+    pub(crate) fn of_clock(tid: i32, weight: u64, frames: &'a [u64]) -> Sample<'a> {
+        Sample {
+            kind: SampleKind::Cpu,
+            flags: if frames.is_empty() { FLAG_LEAF_ONLY } else { 0 },
+            monotonic_ns: monotonic_ns(),
+            weight,
+            extra: 0,
+            extra2: 0,
+            tid,
+            span: SpanKey::default(),
+            frames,
+        }
+    }
 }
 
 impl Sample<'_> {

@@ -1,11 +1,10 @@
 //! Samples that the monitor asks for itself: of the CPU where timers are not to be had, and by the wall clock.
 
 use super::Sampler;
-use crate::context::SpanKey;
 use crate::sampler::SamplingMode;
 use crate::sampler::capture::Slot;
 use crate::sampler::clock::{cpu_clock_of_thread, monotonic_ns, read_clock};
-use crate::sampler::sample::{FLAG_LEAF_ONLY, Sample, SampleKind};
+use crate::sampler::sample::Sample;
 use crate::sampler::signal_payload::Payload;
 use crate::sampler::stack_reader::read_words;
 use crate::sampler::timer::signal_thread;
@@ -32,17 +31,7 @@ impl Sampler {
                 let sent = signal_thread(*tid, Payload::ThreadCpu { slot: watched.slot }, self.signal);
                 refused |= sent.is_err_and(|error| error.raw_os_error() == Some(libc::EPERM));
             } else {
-                each(&Sample {
-                    kind: SampleKind::Cpu,
-                    flags: FLAG_LEAF_ONLY,
-                    monotonic_ns: monotonic_ns(),
-                    weight: used,
-                    extra: 0,
-                    extra2: 0,
-                    tid: *tid,
-                    span: SpanKey::default(),
-                    frames: &[],
-                });
+                each(&Sample::of_clock(*tid, used, &[]));
             }
         }
         if refused {

@@ -7,16 +7,19 @@
 
 use super::{Sampler, Watched};
 use crate::aggregate::synthetic_frame;
-use crate::context::SpanKey;
 use crate::sampler::capture::Capture;
-use crate::sampler::clock::{cpu_clock_of_thread, monotonic_ns, process_cpu_ns, read_clock, thread_cpu_ns};
-use crate::sampler::sample::{Sample, SampleKind};
+use crate::sampler::clock::{cpu_clock_of_thread, process_cpu_ns, read_clock, thread_cpu_ns};
+use crate::sampler::sample::Sample;
 use std::sync::atomic::Ordering;
 
 /// How many times its own period a sample may stand for: what is still left then was hardly used where it was taken.
 const MOST_PERIODS: f64 = 4.0;
 /// Time without a sample, in periods, that can't be chance any more (one time in fifty).
 const UNSEEN_PERIODS: u64 = 4;
+/// CPU time without a sample after which a thread is taken for one that blocks the signal.
+const LONGEST_UNSAMPLED_NS: u64 = 1_000_000_000;
+/// The same in periods, where they are long.
+const UNSAMPLED_PERIODS: u64 = 10;
 /// Words of samples that may wait (R5).
 const MOST_WAITING_WORDS: usize = 1 << 16;
 
@@ -45,10 +48,11 @@ impl Guests {
 
     /// Hands out the waiting samples with the time that they stand for; what they can't stand for stays owed.
     fn release(&mut self, mut each: impl FnMut(&Sample<'_>)) {
-        if self.owed_ns <= 0 || self.waiting_weight == 0 {
+        if self.owed_ns <= 0 && !self.is_full() {
             return;
         }
-        let share = (self.owed_ns as f64 / self.waiting_weight as f64).min(MOST_PERIODS);
+        let owed_ns = self.owed_ns.max(0);
+        let share = (owed_ns as f64 / self.waiting_weight.max(1) as f64).min(MOST_PERIODS);
         let mut rest = &self.waiting[..];
         while let Some((length, after)) = rest.split_first() {
             let (words, next) = after.split_at(*length as usize);
@@ -132,20 +136,35 @@ impl Sampler {
         }
         self.read_clocks();
         self.guests.release(&mut each);
+        self.tell_unsampled(&mut each);
         let period_ns = if for_good { 0 } else { self.capture.process_period_ns.load(Ordering::Relaxed) };
         if let Some(weight) = self.guests.take_unseen(period_ns) {
-            each(&Sample {
-                kind: SampleKind::Cpu,
-                flags: 0,
-                monotonic_ns: monotonic_ns(),
-                weight,
-                extra: 0,
-                extra2: 0,
-                tid: 0,
-                span: SpanKey::default(),
-                frames: &[synthetic_frame::SHORT_THREADS],
-            });
+            each(&Sample::of_clock(0, weight, &[synthetic_frame::SHORT_THREADS]));
         }
+    }
+
+    /// Tells what watched threads used that take no signals, as far as their clocks were read: nobody else will.
+    fn tell_unsampled(&mut self, mut each: impl FnMut(&Sample<'_>)) {
+        self.unsampled_threads = 0;
+        let longest_ns = LONGEST_UNSAMPLED_NS.max(UNSAMPLED_PERIODS * self.period_ns);
+        for (tid, watched) in self.watched.iter().filter(|(_, watched)| watched.timer.is_some()) {
+            let Some(slot) = self.capture.slot(watched.slot) else { continue };
+            let accounted = slot.cpu_accounted_ns.load(Ordering::Relaxed);
+            let unsampled_ns = watched.seen_cpu_ns.wrapping_sub(accounted) as i64;
+            let is_long = unsampled_ns > longest_ns as i64;
+            // A sample that comes in this moment after all has told the same time.
+            let exchanged =
+                |to| slot.cpu_accounted_ns.compare_exchange(accounted, to, Ordering::Relaxed, Ordering::Relaxed);
+            if is_long && exchanged(watched.seen_cpu_ns).is_ok() {
+                self.unsampled_threads += 1;
+                each(&Sample::of_clock(*tid, unsampled_ns as u64, &[synthetic_frame::NOT_SAMPLED]));
+            }
+        }
+    }
+
+    /// Threads that took no signals when their clocks were last read, though they worked.
+    pub(crate) fn unsampled_threads(&self) -> usize {
+        self.unsampled_threads
     }
 }
 
@@ -156,17 +175,7 @@ mod tests {
     fn guests_with(owed_ns: i64, weights: &[u64]) -> Guests {
         let mut guests = Guests { owed_ns, ..Guests::default() };
         for weight in weights {
-            let sample = Sample {
-                kind: SampleKind::Cpu,
-                flags: 0,
-                monotonic_ns: 1,
-                weight: *weight,
-                extra: 0,
-                extra2: 0,
-                tid: 2,
-                span: SpanKey::default(),
-                frames: &[3, 4],
-            };
+            let sample = Sample::of_clock(2, *weight, &[3, 4]);
             guests.wait(&[&sample.head()[..], sample.frames].concat(), *weight);
         }
         guests
@@ -199,6 +208,16 @@ mod tests {
         assert_eq!(released(&mut guests), []);
         guests.owed_ns += 100;
         assert_eq!(released(&mut guests), [50]);
+    }
+
+    /// Scenario: samples keep coming while clocks say that there is no time for them.
+    /// Guarantee: no more of them wait than there is room for (R5), and still none makes any time up.
+    #[test]
+    fn waiting_is_bounded() {
+        let mut guests = guests_with(-1, &vec![100; MOST_WAITING_WORDS / 13 + 1]);
+        assert!(guests.is_full());
+        assert_eq!(released(&mut guests).iter().sum::<u64>(), 0);
+        assert_eq!((guests.waiting.len(), guests.waiting_weight, guests.owed_ns), (0, 0, -1));
     }
 
     /// Scenario: a little and a lot of time without any sample.

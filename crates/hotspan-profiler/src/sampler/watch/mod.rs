@@ -80,6 +80,7 @@ pub(crate) struct Sampler {
     mapping: Sparing,
     settling: Sparing,
     guests: Guests,
+    unsampled_threads: usize,
     /// No CPU timer of the kernel is finer than its tick.
     tick_ns: u64,
     /// Samples of unknown stacks when the snapshot was taken.
@@ -144,6 +145,7 @@ impl Sampler {
             mapping: Sparing::one_part_in(4_000),
             settling: Sparing::one_part_in(1_000),
             guests: Guests::default(),
+            unsampled_threads: 0,
             tick_ns: tick_ns(),
             strangers_when_mapped: 0,
         };
