@@ -87,7 +87,8 @@ impl Engine {
         series: impl IntoIterator<Item = &'e SeriesEntry>,
         paths: impl IntoIterator<Item = u64>,
     ) -> Result<CallPaths> {
-        let symbols = self.symbols(tenant, snapshot, &services_of(series), range).await?;
+        let paths: Vec<u64> = paths.into_iter().collect();
+        let symbols = self.symbols_of_paths(tenant, snapshot, &services_of(series), range, &paths).await?;
         let mut look_up = LookUp { services: symbols.services().map(KnownCalls::of).collect(), ..LookUp::default() };
         for path in paths {
             look_up.add(path);

@@ -200,8 +200,9 @@ impl Engine {
         };
         let tables = self.visit_linked_samples(tenant, snapshot, &linked, &mut add).await?;
         let services = services_of(series.iter().filter_map(|number| tables.series.get(*number as usize)));
-        let symbols = self.symbols(tenant, snapshot, &services, (first, last.saturating_add(1))).await?;
-        let mut sums = PathSums::new(symbols);
+        let paths: Vec<u64> = values.keys().copied().collect();
+        let range = (first, last.saturating_add(1));
+        let mut sums = PathSums::new(self.symbols_of_paths(tenant, snapshot, &services, range, &paths).await?);
         for (path, value) in values {
             sums.add(path, value);
         }

@@ -116,7 +116,8 @@ impl Engine {
         // Symbols are kept by day: those of other days than the page's need not be read. Its rows are in order of time.
         let first = page.first().map_or(i64::MAX, |sample| sample.time);
         let end = page.last().map_or(i64::MIN, |sample| sample.time.saturating_add(1));
-        let symbols = self.symbols(tenant, &snapshot, &services, (first, end)).await?;
+        let paths: Vec<u64> = page.iter().map(|sample| sample.path).collect();
+        let symbols = self.symbols_of_paths(tenant, &snapshot, &services, (first, end), &paths).await?;
         let rows = page.iter().map(|sample| SampleRow {
             time: sample.time,
             value: sample.value,

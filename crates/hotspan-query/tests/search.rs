@@ -16,7 +16,7 @@ use hotspan_model::{
 use hotspan_query::Engine;
 use hotspan_query::search::{SearchOrder, SearchQuery};
 use hotspan_traceql::memory::{MemorySpan, MemoryTrace};
-use hotspan_traceql::{Program, TraceView, Value};
+use hotspan_traceql::{MetricsLimits, Program, TimeGrid, TraceView, Value};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 
@@ -218,6 +218,24 @@ async fn check_answers(engine: &Engine, spans: &[TestSpan], level: &str) {
     }
 }
 
+/// Asks for metrics twice, so that columns are decoded on the way and kept: exemplars name the traces of their spans.
+async fn check_exemplars(engine: &Engine, spans: &[TestSpan], level: &str) {
+    let program = Arc::new(Program::new("{ } | quantile_over_time(duration, .5) by (resource.service.name)").unwrap());
+    let range = (START, START + 1000 * MINUTE);
+    for _ in 0..4 {
+        let grid = TimeGrid::instant(range.0, range.1).unwrap();
+        let limits = MetricsLimits::default();
+        let run = engine.start_metrics(&TenantId::anonymous(), &program, grid, range, limits).unwrap();
+        let answer = run.into_answer().await.unwrap();
+        let exemplars: Vec<_> = answer.series.iter().flat_map(|series| &series.exemplars).collect();
+        assert_eq!(exemplars.len(), spans.len(), "{level}");
+        for exemplar in exemplars {
+            let span = spans.iter().find(|span| SpanId([span.span; 8]) == exemplar.span_id).unwrap();
+            assert_eq!(exemplar.trace_id, TraceId([span.trace + 1; 16]), "{level}");
+        }
+    }
+}
+
 async fn store(folder: &std::path::Path) -> (Arc<Lake>, Ingest, Compactor) {
     let lake = Lake::open(folder).await.unwrap();
     let options = IngestOptions { flush_interval: Duration::from_millis(1), ..IngestOptions::default() };
@@ -244,18 +262,20 @@ async fn check(spans: Vec<TestSpan>) {
         }
     }
     check_answers(&engine, &spans, "young and compacted").await;
+    check_exemplars(&engine, &spans, "young and compacted").await;
     // Once without room for decoded columns, and once more with what the first questions left behind.
     compactor.run_until_idle(hotspan_lake::catalog::now_nanos() + 1000 * HOUR).await.unwrap();
     lake.reader().set_column_cache_bytes(0);
     check_answers(&engine, &spans, "compacted, without room").await;
     lake.reader().set_column_cache_bytes(64 << 20);
+    check_exemplars(&engine, &spans, "compacted").await;
     check_answers(&engine, &spans, "compacted").await;
     check_answers(&engine, &spans, "compacted, decoded").await;
     assert!(lake.reader().cached_column_bytes() > 0);
 }
 
-/// Scenario: random traces whose spans come in random flushes, some compacted and some not, searched in every way.
-/// Guarantee: the store gives the traces that the evaluator gives, in order, true to the limit, at every level.
+/// Scenario: random traces whose spans come in random flushes, some compacted and some not, searched in every way. Guarantee:
+/// the store gives the traces that the evaluator gives, in order, true to the limit, at every level; exemplars are real.
 #[test]
 fn searches_find_what_the_evaluator_finds() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();

@@ -86,7 +86,8 @@ pub use metrics::{
     adjusted_count, default_step,
 };
 pub use plan::{
-    Exemplars, FieldId, FieldTable, Hints, Needs, Prefilter, Sampling, SpanCondition, SpanPredicate, SpanTest,
+    Exemplars, FieldId, FieldTable, Hints, NeededSpans, Needs, Prefilter, Sampling, SpanCondition, SpanPredicate,
+    SpanTest,
 };
 pub use program::{Program, Search, SpanFilter};
 pub use regex_match::Matcher;

@@ -9,15 +9,19 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, AsArray, RecordBatch, RecordBatchOptions, StringArray, UInt32Array};
 use arrow::compute::{concat_batches, take, take_record_batch};
 use arrow::datatypes::{DataType, Field, Int32Type, Schema};
-use futures::TryStreamExt;
+use futures::stream::BoxStream;
+use futures::{StreamExt, TryStreamExt};
 use hashbrown::HashMap;
-use parquet::arrow::ProjectionMask;
-use parquet::arrow::async_reader::ParquetRecordBatchStreamBuilder;
 
+use super::column_join::ColumnJoin;
+use super::footers::Texts;
 use super::parquet_file::SPAN_PAGE_ROWS;
 use super::{ReadOptions, RowRanges, Segment, SegmentReader};
-use crate::error::Result;
+use crate::error::{LakeError, Result};
 use crate::table::dictionary;
+
+/// Rows that are decoded at once: few enough that the memory of one part is still near when the next one needs it.
+const SCANNED_ROWS: usize = 8 << 10;
 
 /// Rows of a segment that are scanned together.
 #[derive(Debug, Clone)]
@@ -31,6 +35,11 @@ impl Chunk {
     /// Its rows, as the segment counts them.
     pub fn rows(&self) -> Range<usize> {
         self.rows.clone()
+    }
+
+    /// The parts of some rows of the segment that lie inside.
+    pub fn clip(&self, rows: &RowRanges) -> RowRanges {
+        clip(rows, &self.rows)
     }
 
     /// The segment that it is a part of.
@@ -75,7 +84,7 @@ impl SegmentReader {
             return Ok(batch.project(&present.collect::<Vec<_>>())?);
         }
         let footer = self.footer(&chunk.segment).await?;
-        let schema = Arc::clone(footer.coded()?.schema());
+        let schema = Arc::clone(footer.coded());
         let mut known: HashMap<&str, ArrayRef> = HashMap::new();
         let mut missing = Vec::new();
         for name in names.iter().map(AsRef::as_ref).filter(|name| schema.index_of(name).is_ok()) {
@@ -98,35 +107,82 @@ impl SegmentReader {
         Ok(RecordBatch::try_new_with_options(Arc::new(schema), arrays, &options)?)
     }
 
+    /// Columns of a chunk part by part, in order. What is kept decoded is not read again; the rest is kept only when it is
+    /// asked for again: memory that nobody has touched yet is what most of a first scan would cost.
+    pub async fn scan<N: AsRef<str>>(
+        &self,
+        chunk: &Chunk,
+        names: &[N],
+    ) -> Result<BoxStream<'static, Result<RecordBatch>>> {
+        let mut rented = Vec::new();
+        if chunk.segment.level > 0 {
+            let footer = self.footer(&chunk.segment).await?;
+            let (path, rows) = (chunk.segment.path.as_str(), chunk.rows.len());
+            let schema = footer.plain.schema();
+            for name in names.iter().map(AsRef::as_ref).filter(|name| schema.index_of(name).is_ok()) {
+                let place = (path, chunk.group, name);
+                if self.columns.get(path, chunk.group, name).is_none()
+                    && !self.columns.is_worth_keeping(place, rows, rows, footer.column_bytes(chunk.group, name))
+                {
+                    rented.push(name);
+                }
+            }
+        }
+        let kept: Vec<&str> = names.iter().map(AsRef::as_ref).filter(|name| !rented.contains(name)).collect();
+        let kept = self.columns(chunk, &kept).await?;
+        if rented.is_empty() {
+            return Ok(futures::stream::iter([Ok(kept)]).boxed());
+        }
+        let mut next_row = 0;
+        let parts = self.coded_parts(chunk, &rented, SCANNED_ROWS).await?.map(move |part| {
+            let part = part?;
+            let beside = kept.slice(next_row, part.num_rows());
+            next_row += part.num_rows();
+            let fields = part.schema_ref().fields().iter().chain(beside.schema_ref().fields().iter());
+            let schema = Schema::new(fields.map(Arc::clone).collect::<Vec<_>>());
+            let columns = part.columns().iter().chain(beside.columns()).map(Arc::clone);
+            Ok(RecordBatch::try_new(Arc::new(schema), columns.collect())?)
+        });
+        Ok(parts.boxed())
+    }
+
     /// Decodes columns that the file has, and keeps them.
     async fn decode(&self, chunk: &Chunk, names: &[&str]) -> Result<Vec<ArrayRef>> {
         if names.is_empty() {
             return Ok(Vec::new());
         }
-        let footer = self.footer(&chunk.segment).await?;
-        let metadata = footer.coded()?.clone();
-        let file = self.file_of(&chunk.segment, &footer);
-        let schema = Arc::clone(metadata.schema());
-        let builder = ParquetRecordBatchStreamBuilder::new_with_metadata(file, metadata);
-        let roots = names.iter().filter_map(|name| schema.index_of(name).ok());
-        let projection = ProjectionMask::roots(builder.parquet_schema(), roots);
-        let stream = builder
-            .with_row_groups(vec![chunk.group])
-            .with_batch_size(chunk.rows.len())
-            .with_projection(projection)
-            .build()?;
-        let batches: Vec<RecordBatch> = stream.try_collect().await?;
-        let decoded = match batches.as_slice() {
-            [only] => only.clone(),
-            several => concat_batches(&several.first().map_or(schema, RecordBatch::schema), several)?,
-        };
+        let mut joining: Vec<ColumnJoin> = names.iter().map(|_| ColumnJoin::new(chunk.rows.len())).collect();
+        let mut parts = self.coded_parts(chunk, names, SCANNED_ROWS).await?;
+        while let Some(part) = parts.try_next().await? {
+            for (name, joining) in names.iter().zip(&mut joining) {
+                if let Some(array) = part.column_by_name(name) {
+                    joining.push(array)?;
+                }
+            }
+        }
         let mut arrays = Vec::with_capacity(names.len());
-        for name in names {
-            let Some(array) = decoded.column_by_name(name) else { continue };
-            self.columns.keep(&chunk.segment.path, chunk.group, name, array);
-            arrays.push(ArrayRef::clone(array));
+        for (name, joining) in names.iter().zip(joining) {
+            let Some(array) = joining.finish()? else { continue };
+            self.columns.keep(&chunk.segment.path, chunk.group, name, &array);
+            arrays.push(array);
         }
         Ok(arrays)
+    }
+
+    /// Columns of a chunk that the file has, with texts in dictionaries, some rows at a time.
+    async fn coded_parts(
+        &self,
+        chunk: &Chunk,
+        names: &[&str],
+        rows: usize,
+    ) -> Result<BoxStream<'static, Result<RecordBatch>>> {
+        let footer = self.footer(&chunk.segment).await?;
+        let schema = footer.plain.schema();
+        let mut roots: Vec<usize> = names.iter().filter_map(|name| schema.index_of(name).ok()).collect();
+        roots.sort_unstable();
+        let projection = footer.projection(Texts::Coded, roots)?;
+        let parts = self.group_rows(&chunk.segment, &footer, (chunk.group, None), &projection, rows).await?;
+        Ok(futures::stream::iter(parts.map(|part| part.map_err(LakeError::from))).boxed())
     }
 
     /// The columns of some rows, in order, with the types that the segment stores them in. Columns that are kept

@@ -13,6 +13,9 @@ use hashbrown::HashMap;
 /// What was used so lately stays, whoever else wants its place.
 const KEPT_AFTER_USE: Duration = Duration::from_secs(10);
 
+/// So often the rows of a column are decoded without keeping them.
+const RENTED_TIMES: usize = 2;
+
 /// A column of a row group.
 type Place = (usize, String);
 
@@ -78,8 +81,9 @@ impl ColumnCache {
         state.bytes = (state.bytes + bytes).saturating_sub(before);
     }
 
-    /// Notes that rows of a column are about to be decoded by themselves. Says whether that has now cost as much as
-    /// decoding the column would: whoever rents until then never pays more than twice what the best plan costs.
+    /// Notes that rows of a column are about to be decoded without keeping them, unless that has been done for twice as many
+    /// rows as there are: whoever rents until then never pays much more than three times what the best plan costs, and what
+    /// is asked for once, whole and then in a few places, is not kept. Says whether the column is to be.
     pub(super) fn is_worth_keeping(
         &self,
         (path, group, column): (&str, usize, &str),
@@ -90,8 +94,11 @@ impl ColumnCache {
         let mut state = self.lock();
         let file = state.files.entry_ref(path).or_default();
         let spent = file.spent.entry((group, column.to_owned())).or_default();
+        if *spent >= RENTED_TIMES * all_rows {
+            return state.has_room(bytes, self.most_bytes());
+        }
         *spent = spent.saturating_add(rows);
-        *spent >= all_rows && state.has_room(bytes, self.most_bytes())
+        false
     }
 
     pub(super) fn forget(&self, path: &str) {
@@ -179,8 +186,9 @@ mod tests {
     fn rent_until_it_has_cost_the_price() {
         let cache = ColumnCache::new(1000);
         let place = ("a", 0, "name");
-        assert!(!cache.is_worth_keeping(place, 400, 1000, 10));
-        assert!(!cache.is_worth_keeping(place, 400, 1000, 10));
+        for _ in 0..5 {
+            assert!(!cache.is_worth_keeping(place, 400, 1000, 10));
+        }
         assert!(!cache.is_worth_keeping(place, 400, 1000, 2000));
         assert!(cache.is_worth_keeping(place, 1, 1000, 10));
     }

@@ -5,16 +5,19 @@
 
 mod chunk;
 mod column_cache;
+mod column_join;
 pub(crate) mod dense_columns;
 mod footers;
 pub mod id_index;
 mod id_set;
 pub(crate) mod l0;
 mod lookup;
+mod page_locations;
 pub(crate) mod parquet_file;
 mod pruning;
 mod read_options;
 mod reader;
+mod row_group;
 mod trace_rows;
 
 use std::ops::{Deref, Range};

@@ -12,6 +12,9 @@ use crate::error::Result;
 /// Rows of a segment, as ranges in ascending order.
 pub type RowRanges = Vec<Range<usize>>;
 
+/// Rows that are read at once at most.
+const MOST_PICKED: usize = 64 << 10;
+
 /// What to read of a segment. Without anything, it is everything.
 #[derive(Clone, Default)]
 pub struct ReadOptions {
@@ -62,6 +65,18 @@ impl ReadOptions {
         Some(fields.filter(|(_, field)| wanted(field.name())).map(|(index, _)| index).collect())
     }
 
+    /// The rows, if it asks for few that are known and for nothing that statistics of pages tell about.
+    pub(super) fn picked_rows(&self, schema: &Schema) -> Option<&RowRanges> {
+        let rows = self.rows.as_ref()?;
+        let count: usize = rows.iter().map(ExactSizeIterator::len).sum();
+        let has_time = self.time.as_ref().is_none_or(|(column, _, _)| {
+            let roots = self.projection(schema);
+            roots.is_none_or(|roots| schema.index_of(column).is_ok_and(|time| roots.contains(&time)))
+        });
+        let is_plain = self.keys.is_none() && self.ids.is_none() && self.filter.is_none();
+        (is_plain && has_time && count <= MOST_PICKED).then_some(rows)
+    }
+
     /// Only rows whose time column lies in `from..until`. Pages outside are skipped, rows outside are left out.
     #[must_use]
     pub fn within(mut self, column: &str, from: i64, until: i64) -> Self {
@@ -108,6 +123,13 @@ impl ReadOptions {
         self.batch_rows = Some(rows);
         self
     }
+}
+
+/// The parts of rows that lie in a range, counted from its start.
+pub(super) fn rows_within(rows: &RowRanges, range: Range<usize>) -> RowRanges {
+    let first = rows.partition_point(|rows| rows.end <= range.start);
+    let inside = rows[first..].iter().take_while(|rows| rows.start < range.end);
+    inside.map(|rows| rows.start.max(range.start) - range.start..rows.end.min(range.end) - range.start).collect()
 }
 
 pub(super) fn time_matches(batch: &RecordBatch, column: &str, from: i64, until: i64) -> BooleanArray {

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arrow::array::RecordBatch;
+use arrow::compute::filter_record_batch;
 use arrow::datatypes::SchemaRef;
 use bytes::Bytes;
 use futures::future::BoxFuture;
@@ -17,11 +18,11 @@ use parquet::errors::ParquetError;
 use parquet::file::metadata::ParquetMetaData;
 
 use super::column_cache::ColumnCache;
-use super::footers::{Footer, FooterCache};
+use super::footers::{Footer, FooterCache, Texts};
 use super::id_index::IdIndex;
 use super::pruning::prune;
-use super::read_options::{ReadOptions, select_in_memory, split_batch, time_matches};
-use super::{Segment, l0, time_grain};
+use super::read_options::{ReadOptions, rows_within, select_in_memory, split_batch, time_matches};
+use super::{RowRanges, Segment, l0, time_grain};
 use crate::error::{LakeError, Result};
 use crate::store::BlobStore;
 
@@ -97,7 +98,7 @@ impl SegmentReader {
     pub async fn open(&self, segment: &Segment) -> Result<()> {
         self.id_index(segment).await?;
         if segment.level > 0 {
-            self.footer(segment).await?.coded()?;
+            self.footer(segment).await?;
         }
         Ok(())
     }
@@ -138,8 +139,12 @@ impl SegmentReader {
         options: ReadOptions,
     ) -> Result<BoxStream<'static, Result<RecordBatch>>> {
         let footer = self.footer(segment).await?;
+        if let Some(rows) = options.picked_rows(footer.plain.schema()) {
+            let batches = self.picked_rows(segment, &footer, rows, &options).await?;
+            return Ok(futures::stream::iter(batches.into_iter().map(Ok)).boxed());
+        }
         let file = self.file_of(segment, &footer);
-        let arrow_metadata = footer.plain.clone();
+        let arrow_metadata = footer.indexed(self.store.as_ref(), segment).await?.clone();
         let schema = Arc::clone(arrow_metadata.schema());
         let (row_groups, selection) = prune(&arrow_metadata, &options)?;
         if row_groups.is_empty() {
@@ -174,6 +179,39 @@ impl SegmentReader {
             builder = builder.with_row_filter(RowFilter::new(predicates));
         }
         Ok(builder.build()?.map_err(LakeError::from).boxed())
+    }
+
+    /// Some rows, without looking for pages that may be left out besides.
+    async fn picked_rows(
+        &self,
+        segment: &Segment,
+        footer: &Footer,
+        rows: &RowRanges,
+        options: &ReadOptions,
+    ) -> Result<Vec<RecordBatch>> {
+        let schema = footer.plain.schema();
+        let roots = options.projection(schema).unwrap_or_else(|| (0..schema.fields().len()).collect());
+        let projection = footer.projection(Texts::AsStored, roots)?;
+        let batch_rows = options.batch_rows.unwrap_or(8192);
+        let mut found = Vec::new();
+        let mut first = 0;
+        for (group, metadata) in footer.plain.metadata().row_groups().iter().enumerate() {
+            let count = metadata.num_rows() as usize;
+            let inside = rows_within(rows, first..first + count);
+            first += count;
+            if !inside.is_empty() {
+                let rows = self.group_rows(segment, footer, (group, Some(&inside)), &projection, batch_rows).await?;
+                for batch in rows {
+                    found.push(batch?);
+                }
+            }
+        }
+        if let Some((column, from, until)) = &options.time {
+            for batch in &mut found {
+                *batch = filter_record_batch(batch, &time_matches(batch, column, *from, *until))?;
+            }
+        }
+        Ok(found)
     }
 
     /// The columns of a segment above level 0.

@@ -8,6 +8,7 @@ use std::io::{self, BufWriter, Write};
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
@@ -81,6 +82,11 @@ impl BlobStore for LocalStore {
             .and_then(|file| read_ranges(&file, ranges))
             .map_err(failed("reading", &target));
         std::future::ready(result).boxed()
+    }
+
+    fn file(&self, path: &str) -> Result<Option<Arc<File>>> {
+        let target = self.resolve(path);
+        self.open.get(path, &target).map(Some).map_err(failed("reading", &target))
     }
 
     fn delete(&self, path: &str) -> BoxFuture<'_, Result<()>> {

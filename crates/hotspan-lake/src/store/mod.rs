@@ -4,8 +4,10 @@ mod local;
 mod open_files;
 
 use std::fmt;
+use std::fs::File;
 use std::io::Write;
 use std::ops::Range;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
@@ -39,6 +41,12 @@ pub trait BlobStore: fmt::Debug + Send + Sync + 'static {
 
     /// Reads ranges of an object.
     fn get_ranges(&self, path: &str, ranges: &[Range<u64>]) -> BoxFuture<'_, Result<Vec<Bytes>>>;
+
+    /// The object as a file, where it is one on this machine: whoever decodes it page by page then reads page by page too,
+    /// into memory that is used again and again.
+    fn file(&self, _path: &str) -> Result<Option<Arc<File>>> {
+        Ok(None)
+    }
 
     /// Deletes an object; deleting one that is not there is no error.
     fn delete(&self, path: &str) -> BoxFuture<'_, Result<()>>;

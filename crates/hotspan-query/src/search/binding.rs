@@ -12,8 +12,9 @@ use hotspan_lake::arrays::{self, Texts};
 use hotspan_lake::compaction::attributes::ATTRIBUTE_PREFIX;
 use hotspan_model::{SpanId, SpanKind, StatusCode, TraceId, Value as AttributeValue, attributes_from_json};
 use hotspan_traceql::ast::{Field, Intrinsic, Scope};
-use hotspan_traceql::{FieldId, FieldTable, FieldValue, SpanSource, TraceSource, Value, adjusted_count};
+use hotspan_traceql::{FieldId, FieldTable, FieldValue, Program, SpanSource, TraceSource, Value, adjusted_count};
 
+use super::chunk_fold::Place;
 use super::gather::holds_attribute;
 use super::profile_fields::{ProfileFields, is_profile_field};
 use crate::error::Result;
@@ -26,6 +27,22 @@ pub(super) const CORE_COLUMNS: [&str; 8] =
 pub(crate) fn columns_of(fields: &FieldTable) -> Vec<String> {
     let mut columns = field_columns(fields);
     columns.extend(CORE_COLUMNS.iter().map(|name| (*name).to_owned()));
+    sorted(columns)
+}
+
+/// The columns that tell whether a trace matches, besides `others`.
+pub(super) fn judged_columns(program: &Program, others: &[&str]) -> Vec<String> {
+    let needs = program.needs();
+    let mut columns = field_columns(program.fields());
+    let mut add = |names: &[&str]| columns.extend(names.iter().map(|name| (*name).to_owned()));
+    add(&["trace_id", "span_id", "start_time"]);
+    add(others);
+    if needs.structure || needs.trace_facts {
+        add(&["parent_span_id"]);
+    }
+    if needs.trace_facts {
+        add(&["duration", "service", "name"]);
+    }
     sorted(columns)
 }
 
@@ -45,50 +62,45 @@ fn sorted(columns: HashSet<String>) -> Vec<String> {
 fn field_columns(fields: &FieldTable) -> HashSet<String> {
     let mut columns: HashSet<String> = HashSet::new();
     for (_, field) in fields.iter() {
-        let needed: &[&str] = match field {
-            Field::Intrinsic(intrinsic) => match intrinsic {
-                Intrinsic::Duration => &["duration"],
-                Intrinsic::Name => &["name"],
-                Intrinsic::Status => &["status"],
-                Intrinsic::StatusMessage => &["status_message"],
-                Intrinsic::Kind => &["kind"],
-                Intrinsic::SpanId => &["span_id"],
-                Intrinsic::ParentId => &["parent_span_id"],
-                Intrinsic::TraceId => &["trace_id"],
-                // Times of events are told from the start of their span.
-                Intrinsic::EventName | Intrinsic::EventTimeSinceStart => &["events", "start_time"],
-                Intrinsic::LinkTraceId | Intrinsic::LinkSpanId => &["links"],
-                Intrinsic::InstrumentationName | Intrinsic::InstrumentationVersion => &["scope"],
-                profile if is_profile_field(*profile) => &["trace_id", "span_id"],
-                _ => &[],
-            },
-            Field::Attribute { scope: Scope::Resource, name, .. } if name == "service.name" => &["service"],
-            Field::Attribute { scope, name, .. } => {
-                if matches!(scope, Scope::Span | Scope::Unscoped) {
-                    columns.insert(format!("{ATTRIBUTE_PREFIX}{name}"));
-                }
-                match scope {
-                    Scope::Span => &["attributes", "attributes_json"],
-                    Scope::Resource => &["resource"],
-                    Scope::Event => &["events", "start_time"],
-                    Scope::Link => &["links"],
-                    Scope::Instrumentation => &["scope"],
-                    Scope::Unscoped => &[
-                        "attributes",
-                        "attributes_json",
-                        "resource",
-                        "service",
-                        "events",
-                        "start_time",
-                        "links",
-                        "scope",
-                    ],
-                }
-            }
-        };
-        columns.extend(needed.iter().map(|name| (*name).to_owned()));
+        if let Field::Attribute { scope: Scope::Span | Scope::Unscoped, name, .. } = field {
+            columns.insert(format!("{ATTRIBUTE_PREFIX}{name}"));
+        }
+        columns.extend(columns_of_field(field).iter().map(|name| (*name).to_owned()));
     }
     columns
+}
+
+/// The columns that a field needs, besides the attribute column of a file.
+pub(super) fn columns_of_field(field: &Field) -> &'static [&'static str] {
+    match field {
+        Field::Intrinsic(intrinsic) => match intrinsic {
+            Intrinsic::Duration => &["duration"],
+            Intrinsic::Name => &["name"],
+            Intrinsic::Status => &["status"],
+            Intrinsic::StatusMessage => &["status_message"],
+            Intrinsic::Kind => &["kind"],
+            Intrinsic::SpanId => &["span_id"],
+            Intrinsic::ParentId => &["parent_span_id"],
+            Intrinsic::TraceId => &["trace_id"],
+            // Times of events are told from the start of their span.
+            Intrinsic::EventName | Intrinsic::EventTimeSinceStart => &["events", "start_time"],
+            Intrinsic::LinkTraceId | Intrinsic::LinkSpanId => &["links"],
+            Intrinsic::InstrumentationName | Intrinsic::InstrumentationVersion => &["scope"],
+            profile if is_profile_field(*profile) => &["trace_id", "span_id"],
+            _ => &[],
+        },
+        Field::Attribute { scope: Scope::Resource, name, .. } if name == "service.name" => &["service"],
+        Field::Attribute { scope, .. } => match scope {
+            Scope::Span => &["attributes", "attributes_json"],
+            Scope::Resource => &["resource"],
+            Scope::Event => &["events", "start_time"],
+            Scope::Link => &["links"],
+            Scope::Instrumentation => &["scope"],
+            Scope::Unscoped => {
+                &["attributes", "attributes_json", "resource", "service", "events", "start_time", "links", "scope"]
+            }
+        },
+    }
 }
 
 /// A batch of spans that answers the fields of a query.
@@ -107,6 +119,8 @@ pub(crate) struct BoundSpans {
     trace_states: TextValues,
     bindings: Vec<Binding>,
     profiles: Option<Arc<ProfileFields>>,
+    /// Where the spans are stored, if that is to stand for the traces of spans.
+    place: Option<Place>,
     /// The rows to show, in order; all rows if none.
     rows: Option<Vec<u32>>,
 }
@@ -278,6 +292,7 @@ impl BoundSpans {
             batch,
             bindings,
             profiles: None,
+            place: None,
             rows: None,
         })
     }
@@ -298,6 +313,12 @@ impl BoundSpans {
         }
         self.bindings = bindings;
         self.profiles = Some(Arc::clone(profiles));
+        self
+    }
+
+    /// Lets places stand for the traces of spans, if those were not read.
+    pub(super) fn at(mut self, place: Place) -> Self {
+        self.place = Some(place).filter(|_| self.trace_ids.is_none());
         self
     }
 
@@ -334,7 +355,11 @@ impl BoundSpans {
     }
 
     fn trace_id_at(&self, row: usize) -> TraceId {
-        TraceId(self.trace_ids.as_ref().map_or([0; 16], |ids| arrays::id_at(ids, row)))
+        match (&self.trace_ids, self.place) {
+            (Some(ids), _) => TraceId(arrays::id_at(ids, row)),
+            (None, Some(place)) => place.as_trace_id(row),
+            (None, None) => TraceId([0; 16]),
+        }
     }
 
     fn read<'a>(&'a self, binding: &'a Binding, row: usize) -> FieldValue<'a> {

@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use arrow::array::{Array, FixedSizeBinaryArray, RecordBatch};
 use arrow::buffer::ScalarBuffer;
-use futures::{FutureExt, StreamExt};
+use futures::{FutureExt, StreamExt, TryStreamExt};
 use hotspan_lake::segment::{Chunk, RowRanges};
 use hotspan_lake::{Segment, arrays};
 use hotspan_model::TraceId;
-use hotspan_traceql::{Program, SpanCondition, SpanFilter, TraceView};
+use hotspan_traceql::{NeededSpans, Program, SpanCondition, SpanFilter, TraceView};
 
 use super::binding::{BoundSpans, scan_columns};
+use super::column_masks::TriedTexts;
 use super::profile_fields::ProfileFields;
 use super::scan_filter::ScanFilter;
 use crate::Engine;
@@ -33,7 +34,7 @@ pub(super) enum Wanted {
     /// Those that the whole of a search asks for.
     Matches,
     /// Those without which no trace can match.
-    Necessary(SpanCondition),
+    Necessary(NeededSpans),
 }
 
 /// The spans of one trace in a chunk that satisfy the condition.
@@ -42,6 +43,8 @@ pub(super) struct Hit {
     pub(super) trace_id: TraceId,
     /// Start of the earliest of them.
     pub(super) start: i64,
+    /// How many they are, each as often as it is stored.
+    pub(super) spans: usize,
     /// Whether a span of the trace, satisfying or not, is in the time asked for, as far as the chunk can tell.
     pub(super) is_in_time: bool,
 }
@@ -83,9 +86,17 @@ impl SpanScan {
                 let filter = program.search().and_then(|search| search.span_filter());
                 filter.map_or_else(ScanFilter::default, |filter| ScanFilter::of(fields, filter.condition()))
             }
-            Wanted::Necessary(condition) => ScanFilter::of(fields, condition),
+            Wanted::Necessary(needed) => ScanFilter::of(fields, &needed.condition),
         };
         Self { engine: engine.clone(), program: Arc::clone(program), profiles: profiles.cloned(), wanted, mask }
+    }
+
+    /// How many of the spans a trace has at least, if it matches.
+    pub(super) fn least(&self) -> usize {
+        match &self.wanted {
+            Wanted::Matches => 1,
+            Wanted::Necessary(needed) => needed.least,
+        }
     }
 
     /// Scans segments on all cores and hands what each chunk holds to `each`. Matches must start in the time range, and
@@ -113,9 +124,15 @@ impl SpanScan {
     }
 
     async fn hits(&self, chunk: &Chunk, range: TimeRange, least: i64) -> Result<ChunkHits> {
-        let mask = self.mask.mask(&self.engine.lake().reader().columns(chunk, &self.mask.columns()).await?);
-        let spans = chunk.rows().len() as u64;
-        let mut rows: Vec<u32> = mask.set_indices().map(|row| row as u32).collect();
+        let mut rows: Vec<u32> = Vec::new();
+        let mut scanned = 0;
+        let mut memory = TriedTexts::default();
+        let mut parts = self.engine.lake().reader().scan(chunk, &self.mask.columns()).await?;
+        while let Some(part) = parts.try_next().await? {
+            rows.extend(self.mask.mask(&part, &mut memory).set_indices().map(|row| (scanned + row) as u32));
+            scanned += part.num_rows();
+        }
+        let spans = scanned as u64;
         let timed = self.timed_traces(chunk, &rows, range).await?;
         if matches!(self.wanted, Wanted::Matches) && !(range.holds_all_of(chunk.segment()) && least == i64::MIN) {
             let in_time = TimeRange { from: range.from.max(least), until: range.until };
@@ -129,7 +146,9 @@ impl SpanScan {
             Wanted::Matches => {}
             Wanted::Necessary(_) if range.holds_all_of(chunk.segment()) => {}
             // Where every span will do, those in time speak for themselves.
-            Wanted::Necessary(SpanCondition::True) => hits.retain(|(_, row)| timed.has_neighbour_in(range, *row)),
+            Wanted::Necessary(NeededSpans { condition: SpanCondition::True, least: 1 }) => {
+                hits.retain(|(_, row)| timed.has_neighbour_in(range, *row));
+            }
             Wanted::Necessary(_) => hits.iter_mut().for_each(|(hit, row)| {
                 hit.is_in_time = timed.has_neighbour_in(range, *row);
             }),
@@ -183,7 +202,7 @@ impl SpanScan {
                     let satisfies = match (&self.wanted, self.filter()) {
                         (Wanted::Matches, Some(filter)) => filter.matches(&view, span),
                         (Wanted::Matches, None) => true,
-                        (Wanted::Necessary(condition), _) => condition.holds(&spans, span),
+                        (Wanted::Necessary(needed), _) => needed.condition.holds(&spans, span),
                     };
                     if satisfies {
                         kept.push(*place);
@@ -254,11 +273,12 @@ impl TimedTraces {
             match hits.last_mut() {
                 Some((hit, last)) if self.traces.value(*last) == self.traces.value(place) => {
                     hit.start = hit.start.min(self.starts[place]);
+                    hit.spans += 1;
                     *last = place;
                 }
                 _ => {
                     let trace_id = TraceId(arrays::id_at(&self.traces, place));
-                    hits.push((Hit { trace_id, start: self.starts[place], is_in_time: true }, place));
+                    hits.push((Hit { trace_id, start: self.starts[place], spans: 1, is_in_time: true }, place));
                 }
             }
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use hotspan_model::{SpanId, TraceId};
-use hotspan_traceql::{Program, ROOT_NOT_YET_RECEIVED, SpanSource, TraceFacts, TraceSource, Value};
+use hotspan_traceql::{Program, ROOT_NOT_YET_RECEIVED, SpanSource, Spanset, TraceFacts, TraceSource, Value};
 
 use super::SearchQuery;
 use super::binding::BoundSpans;
@@ -53,18 +53,21 @@ pub struct FoundSpan {
     pub attributes: Vec<(String, Value)>,
 }
 
-/// What a trace gives, if it matches and has a span in the time asked for.
-pub(super) fn found(program: &Program, spans: &BoundSpans, query: &SearchQuery) -> Option<FoundTrace> {
+/// What matches of a trace, if anything does and a span is in the time asked for.
+pub(super) fn matched(program: &Program, spans: &BoundSpans, query: &SearchQuery) -> Option<Vec<Spanset>> {
     let in_time = |span: usize| (query.from..query.until).contains(&spans.start_nanos(span));
     if !(0..spans.len()).any(in_time) {
         return None;
     }
+    let spansets = program.search()?.evaluate(&program.view(spans));
+    (!spansets.is_empty()).then_some(spansets)
+}
+
+/// What is shown of a trace, if it matches.
+pub(super) fn found(program: &Program, spans: &BoundSpans, query: &SearchQuery) -> Option<FoundTrace> {
+    let spansets = matched(program, spans, query)?;
     let search = program.search()?;
     let view = program.view(spans);
-    let spansets = search.evaluate(&view);
-    if spansets.is_empty() {
-        return None;
-    }
     let facts = TraceFacts::of(spans);
     let root_text = |text: fn(&BoundSpans, usize) -> &str| {
         facts.root.map_or(ROOT_NOT_YET_RECEIVED.to_owned(), |root| text(spans, root).to_owned())

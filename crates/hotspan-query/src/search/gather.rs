@@ -149,10 +149,10 @@ pub(super) fn holds_attribute(column: &str, key: &str) -> bool {
     name.is_some_and(|rest| rest.is_empty() || rest.starts_with(TYPE_MARK))
 }
 
-/// The rows of each trace by start; a span that was stored twice stands once.
+/// The rows of each trace by start; a span that was stored twice stands once, if the batch says which span is which.
 pub(super) fn group_by_trace(batch: &RecordBatch) -> Result<Vec<Vec<u32>>> {
     let trace_ids = arrays::ids(batch, "trace_id")?;
-    let span_ids = arrays::ids(batch, "span_id")?;
+    let span_ids = arrays::ids(batch, "span_id").ok();
     let starts = arrays::times(batch, "start_time")?.values();
     let mut rows: Vec<u32> = (0..batch.num_rows() as u32).collect();
     rows.sort_unstable_by_key(|row| {
@@ -169,7 +169,7 @@ pub(super) fn group_by_trace(batch: &RecordBatch) -> Result<Vec<Vec<u32>>> {
             seen.clear();
         }
         last = Some(row);
-        if seen.insert(arrays::id_at(span_ids, row as usize))
+        if span_ids.is_none_or(|ids| seen.insert(arrays::id_at(ids, row as usize)))
             && let Some(trace) = traces.last_mut()
         {
             trace.push(row);

@@ -4,25 +4,27 @@
 //! which no trace can match. Segments are scanned from the latest back. A trace starts no later than its first such
 //! span, so that span's start bounds the place of its trace from above: candidates are read whole from the highest bound
 //! down, many at once, until no bound that is left can reach the last of the first N. What was found is then certain,
-//! and older segments need not be read.
+//! and older segments need not be read. Where a trace must have several such spans and fewer were seen, the others are in
+//! what has not been seen: it starts no later than that, and is not read before.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
 
 use hashbrown::{HashMap, HashSet};
-use hotspan_lake::{Segment, Snapshot};
+use hotspan_lake::{IdSet, Segment, Snapshot, Table, arrays};
 use hotspan_model::{TenantId, TraceId};
-use hotspan_traceql::{Program, SpanCondition};
+use hotspan_traceql::{NeededSpans, Program, SpanCondition};
 
 use super::SearchQuery;
+use super::candidates::{Candidate, Candidates};
 use super::chunk_scan::{Hit, SpanScan, TimeRange, Wanted, traces_in_time};
-use super::run::{Progress, Scene, overlapping, reach_back, reach_on};
+use super::run::{Progress, Scene, reach_back, reach_on};
 use crate::error::Result;
 
 /// Segments are scanned together until they have so many rows: enough work for several cores.
 const SCANNED_ROWS: u64 = 512 << 10;
-/// Candidates that are read whole at once, to begin with …
-const FIRST_BATCH: usize = 64;
+/// Candidates that are judged at once, to begin with: as many as are asked for, within these bounds …
+const FIRST_BATCH: std::ops::RangeInclusive<usize> = 20..=64;
 /// … and at most: each batch without an end is twice as large as the one before.
 const LARGEST_BATCH: usize = 4096;
 /// Most traces that are remembered because their spans in the time asked for may be elsewhere (R5).
@@ -33,27 +35,31 @@ pub(super) struct LatestTraces {
     /// The latest first.
     segments: Vec<Arc<Segment>>,
     next: usize,
+    /// Segments that are not scanned, but may hold more spans of the traces that are found.
+    far: Vec<Arc<Segment>>,
     /// Made when the first segments are scanned, since what profiles know is not known before.
     scan: Option<Arc<SpanScan>>,
     range: TimeRange,
     candidates: Candidates,
     /// Traces that satisfy the condition but had no span in the time asked for where they did.
-    elsewhere: HashMap<TraceId, i64>,
+    elsewhere: HashMap<TraceId, Candidate>,
     judged: HashSet<TraceId>,
 }
 
 impl LatestTraces {
     pub(super) fn new(snapshot: &Snapshot, tenant: &TenantId, program: &Program, query: &SearchQuery) -> Self {
         let judges_spans = program.search().is_some_and(|search| search.span_filter().is_some());
-        let mut segments = if judges_spans {
-            overlapping(snapshot, tenant, query.from, query.until)
-        } else {
-            overlapping(snapshot, tenant, reach_back(query.from), reach_on(query.until))
+        let (from, until) = match judges_spans {
+            true => (query.from, query.until),
+            false => (reach_back(query.from), reach_on(query.until)),
         };
+        let all = snapshot.segments(tenant, Table::Spans).to_vec().into_iter();
+        let (mut segments, far): (Vec<_>, Vec<_>) = all.partition(|segment| segment.overlaps(from, until));
         segments.sort_by_key(|segment| Reverse(segment.max_time));
         Self {
             segments,
             next: 0,
+            far,
             scan: None,
             range: TimeRange { from: query.from, until: query.until },
             candidates: Candidates::new(query),
@@ -107,24 +113,24 @@ impl LatestTraces {
             self.next += 1;
         }
         let Some(scan) = self.scan_for(scene, &group).await? else { return Ok(()) };
+        self.candidates.least = scan.least();
         let range = self.range;
-        let before = self.candidates.matches_until;
+        let before = self.candidates.unjudged_until();
         let least = scene.best.threshold().unwrap_or(i64::MIN);
         let (candidates, elsewhere, judged) = (&mut self.candidates, &mut self.elsewhere, &self.judged);
         let spans = &mut scene.inspected.spans;
         scan.scan(&group, range, least, &mut |found| {
             *spans += found.spans;
-            for Hit { trace_id, start, is_in_time } in found.hits {
+            for Hit { trace_id, start, spans, is_in_time } in found.hits {
                 // Who has a span in time starts before its end.
-                let bound = start.min(range.until - 1);
-                if bound < least || bound >= before || judged.contains(&trace_id) {
+                let candidate = Candidate::new(start.min(range.until - 1), spans);
+                if candidate.bound < least || candidate.bound >= before || judged.contains(&trace_id) {
                     continue;
                 }
                 if is_in_time {
-                    candidates.add(trace_id, bound);
+                    candidates.add(trace_id, candidate);
                 } else if elsewhere.len() <= MAX_ELSEWHERE {
-                    let earliest = elsewhere.entry(trace_id).or_insert(bound);
-                    *earliest = bound.min(*earliest);
+                    elsewhere.entry(trace_id).and_modify(|known| known.join(candidate)).or_insert(candidate);
                 }
             }
         })
@@ -140,10 +146,11 @@ impl LatestTraces {
             };
             let judges_spans = scene.program.search().is_some_and(|search| search.span_filter().is_some());
             let mut conditions = scene.program.prefilter().necessary();
+            let any_span = NeededSpans { condition: SpanCondition::True, least: 1 };
             self.scan = Some(if judges_spans {
                 make(Wanted::Matches)
             } else if conditions.len() <= 1 {
-                make(Wanted::Necessary(conditions.pop().unwrap_or(SpanCondition::True)))
+                make(Wanted::Necessary(conditions.pop().unwrap_or(any_span)))
             } else {
                 let mut rarest: Option<(usize, Arc<SpanScan>)> = None;
                 for scan in conditions.into_iter().map(|condition| make(Wanted::Necessary(condition))) {
@@ -153,7 +160,7 @@ impl LatestTraces {
                         rarest = Some((traces, scan));
                     }
                 }
-                rarest.map_or_else(|| make(Wanted::Necessary(SpanCondition::True)), |(_, scan)| scan)
+                rarest.map_or_else(|| make(Wanted::Necessary(any_span)), |(_, scan)| scan)
             });
         }
         Ok(self.scan.clone())
@@ -169,8 +176,8 @@ impl LatestTraces {
         for segment in in_time {
             for chunk in scene.engine.lake().reader().chunks(segment).await? {
                 for trace_id in traces_in_time(&scene.engine, &chunk, self.range).await? {
-                    if let Some(start) = self.elsewhere.remove(&trace_id) {
-                        self.candidates.add(trace_id, start);
+                    if let Some(candidate) = self.elsewhere.remove(&trace_id) {
+                        self.candidates.add(trace_id, candidate);
                     }
                 }
                 tokio::task::yield_now().await;
@@ -182,74 +189,50 @@ impl LatestTraces {
 
     /// Judges the candidates above what is unseen, the highest first, until the rest can't be among the first.
     async fn judge_above(&mut self, scene: &mut Scene, unseen: Option<i64>) -> Result<()> {
-        let waiting = self.candidates.above(unseen);
+        let waiting = self.candidates.above(unseen, self.far.is_empty());
         let mut waiting = waiting.as_slice();
-        let mut size = FIRST_BATCH;
+        let mut size = scene.query.limit.clamp(*FIRST_BATCH.start(), *FIRST_BATCH.end());
         while let Some((_, highest)) = waiting.first() {
             let threshold = scene.best.threshold();
-            if threshold.is_some_and(|threshold| *highest < threshold) {
+            let may_reach = |bound: i64| threshold.is_none_or(|threshold| bound >= threshold);
+            if !may_reach(highest.bound) {
                 break;
             }
-            let worth_it = waiting.partition_point(|(_, bound)| threshold.is_none_or(|threshold| *bound >= threshold));
+            let worth_it = waiting.partition_point(|(_, candidate)| may_reach(candidate.bound));
             let (batch, rest) = waiting.split_at(worth_it.min(size));
-            for (trace_id, _) in batch {
-                self.candidates.bounds.remove(trace_id);
+            let (enough, short): (Vec<_>, Vec<_>) =
+                batch.iter().partition(|(_, candidate)| candidate.spans >= self.candidates.least);
+            let mut worth_reading: Vec<TraceId> = enough.iter().map(|(trace_id, _)| *trace_id).collect();
+            let short = || short.iter().map(|(trace_id, _)| *trace_id);
+            worth_reading.extend(self.found_far(scene, short()).await?);
+            self.candidates.set_near(short());
+            for trace_id in &worth_reading {
+                self.candidates.remove(trace_id);
                 self.judged.insert(*trace_id);
             }
-            scene.judge(batch.iter().map(|(trace_id, _)| *trace_id)).await?;
+            scene.judge(worth_reading).await?;
             tokio::task::yield_now().await;
             waiting = rest;
             size = (2 * size).min(LARGEST_BATCH);
         }
         Ok(())
     }
-}
 
-/// Traces that have not been read whole, and the latest that each can have started.
-#[derive(Debug)]
-struct Candidates {
-    bounds: HashMap<TraceId, i64>,
-    room: usize,
-    /// The highest bound of those that there was no room for.
-    forgotten: Option<i64>,
-    matches_until: i64,
-}
-
-impl Candidates {
-    fn new(query: &SearchQuery) -> Self {
-        let room = query.limit.saturating_mul(2).saturating_add(1000);
-        Self { bounds: HashMap::new(), room, forgotten: None, matches_until: i64::MAX }
-    }
-
-    fn add(&mut self, trace_id: TraceId, start: i64) {
-        if self.forgotten.is_some_and(|forgotten| start <= forgotten) {
-            return;
+    /// Those of some traces that have spans in segments which are not scanned.
+    async fn found_far(&self, scene: &Scene, traces: impl Iterator<Item = TraceId>) -> Result<HashSet<TraceId>> {
+        let mut found = HashSet::new();
+        let ids = IdSet::traces(traces);
+        if ids.is_empty() {
+            return Ok(found);
         }
-        let earliest = self.bounds.entry(trace_id).or_insert(start);
-        *earliest = start.min(*earliest);
-        if self.bounds.len() > 2 * self.room {
-            let mut all: Vec<i64> = self.bounds.values().copied().collect();
-            let (_, last_kept, _) = all.select_nth_unstable_by_key(self.room, |bound| Reverse(*bound));
-            let last_kept = *last_kept;
-            self.forgotten = self.forgotten.max(Some(last_kept));
-            self.bounds.retain(|_, bound| *bound > last_kept);
+        let reader = scene.engine.lake().reader();
+        for segment in &self.far {
+            let rows = reader.trace_rows(segment, &ids).await?;
+            for batch in reader.rows(segment, &rows, &["trace_id"]).await? {
+                let traces = arrays::ids(&batch, "trace_id")?;
+                found.extend((0..batch.num_rows()).map(|row| TraceId(arrays::id_at(traces, row))));
+            }
         }
-    }
-
-    /// Those whose bound is higher, the highest first.
-    fn above(&self, unseen: Option<i64>) -> Vec<(TraceId, i64)> {
-        let higher = self.bounds.iter().filter(|(_, bound)| unseen.is_none_or(|unseen| **bound > unseen));
-        let mut higher: Vec<(TraceId, i64)> = higher.map(|(id, bound)| (*id, *bound)).collect();
-        higher.sort_unstable_by_key(|(id, bound)| (Reverse(*bound), *id));
-        higher
-    }
-
-    fn highest(&self) -> Option<i64> {
-        self.bounds.values().copied().max()
-    }
-
-    fn start_over(&mut self) {
-        self.matches_until = self.forgotten.take().map_or(i64::MAX, |bound| bound.saturating_add(1));
-        self.room = self.room.saturating_mul(8);
+        Ok(found)
     }
 }

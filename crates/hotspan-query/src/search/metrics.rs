@@ -1,26 +1,24 @@
 //! TraceQL metrics: series over time, from single spans or from whole traces.
 
-use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use arrow::buffer::BooleanBuffer;
-use futures::{FutureExt, StreamExt, TryStreamExt};
+use futures::TryStreamExt;
 use hotspan_lake::compaction::attributes::ATTRIBUTE_PREFIX;
 use hotspan_lake::segment::Chunk;
-use hotspan_lake::{ReadOptions, Segment, Snapshot, arrays};
+use hotspan_lake::{ReadOptions, Segment, Snapshot};
 use hotspan_model::TenantId;
-use hotspan_traceql::{MetricsError, MetricsLimits, MetricsState, Program, Series, SpanCondition, TimeGrid, TraceView};
+use hotspan_traceql::{MetricsError, MetricsLimits, MetricsState, Program, Series, TimeGrid, TraceView};
 
 use super::Inspected;
-use super::binding::{BoundSpans, CORE_COLUMNS, scan_columns};
+use super::binding::{BoundSpans, CORE_COLUMNS, columns_of_field, scan_columns};
+use super::chunk_fold::{ChunkFold, FoldOptions, LoadedChunk, name_traces, shares, single};
 use super::gather::{Slice, gather_with, slices};
 use super::profile_fields::ProfileFields;
 use super::run::{overlapping, reach_back, reach_on};
-use super::scan_filter::ScanFilter;
 use crate::Engine;
 use crate::error::{QueryError, Result};
-use crate::side_by_side::{Job, cores, side_by_side};
+use crate::side_by_side::{cores, side_by_side};
 
 /// Series, and what was looked at.
 #[derive(Debug, Clone, Default)]
@@ -48,6 +46,8 @@ pub struct MetricsRun {
     state: Option<MetricsState>,
     /// Whether spans are told apart: for exemplars, or to look at a share of them.
     needs_ids: bool,
+    /// Chunks that were folded in.
+    chunks: Vec<Chunk>,
     inspected: Inspected,
     tenant: TenantId,
     snapshot: Arc<Snapshot>,
@@ -92,6 +92,7 @@ impl Engine {
             grid,
             limits,
             needs_ids: limits.exemplars > 0 || program.hints().sample.is_some(),
+            chunks: Vec::new(),
             state: Some(metrics.start(grid, limits)),
             inspected: Inspected { steps, ..Inspected::default() },
             tenant: tenant.clone(),
@@ -112,27 +113,37 @@ impl MetricsRun {
         while self.step().await? {
             if is_first || started.elapsed() > PART_INTERVAL {
                 let so_far = self.state.clone();
-                return Ok(Some(self.answer_of(so_far)));
+                return Ok(Some(self.answer_of(so_far).await?));
             }
         }
-        Ok(Some(self.finish()))
+        Ok(Some(self.finish().await?))
     }
 
     /// The series when all is done, without parts before.
     pub async fn into_answer(mut self) -> Result<MetricsAnswer> {
         while self.step().await? {}
-        Ok(self.finish())
+        self.finish().await
     }
 
-    fn finish(&mut self) -> MetricsAnswer {
+    async fn finish(&mut self) -> Result<MetricsAnswer> {
         let state = self.state.take();
-        self.answer_of(state)
+        self.answer_of(state).await
     }
 
-    fn answer_of(&self, state: Option<MetricsState>) -> MetricsAnswer {
-        let (Some(state), Some(metrics)) = (state, self.program.metrics()) else { return MetricsAnswer::default() };
+    async fn answer_of(&self, state: Option<MetricsState>) -> Result<MetricsAnswer> {
+        let (Some(state), Some(metrics)) = (state, self.program.metrics()) else { return Ok(MetricsAnswer::default()) };
         let notes = state.notes();
-        MetricsAnswer { series: metrics.finish(state), inspected: self.inspected, notes }
+        let mut series = metrics.finish(state);
+        if !self.chunks.is_empty() && !self.needs_trace_ids() {
+            name_traces(&self.engine, &self.chunks, &mut series).await?;
+        }
+        Ok(MetricsAnswer { series, inspected: self.inspected, notes })
+    }
+
+    /// Whether the trace of every span is asked for, and not only that of exemplars.
+    fn needs_trace_ids(&self) -> bool {
+        let is_field = self.program.fields().iter().any(|(_, field)| columns_of_field(field).contains(&"trace_id"));
+        is_field || self.program.hints().sample.is_some()
     }
 
     /// Folds the next piece in. Says whether there are more.
@@ -175,26 +186,36 @@ impl MetricsRun {
 
     /// Folds whole columns of several segments in, on all cores: each has a state of its own, and they are merged.
     async fn fold_chunks(&mut self, segments: &[Arc<Segment>]) -> Result<()> {
-        let mut chunks = Vec::new();
+        let first = self.chunks.len();
         for segment in segments {
             self.inspected.bytes += segment.bytes();
-            chunks.extend(self.engine.lake().reader().chunks(segment).await?);
+            self.chunks.extend(self.engine.lake().reader().chunks(segment).await?);
         }
-        let fold = Arc::new(ChunkFold::new(self));
-        let mut bound: Vec<Arc<BoundSpans>> = Vec::new();
+        let fold = Arc::new(ChunkFold::new(FoldOptions {
+            engine: self.engine.clone(),
+            program: Arc::clone(&self.program),
+            profiles: self.profiles.clone(),
+            range: self.range,
+            grid: self.grid,
+            limits: self.limits,
+            with_span_ids: self.needs_ids,
+            with_trace_ids: self.needs_trace_ids(),
+        }));
+        let Some(state) = &mut self.state else { return Ok(()) };
+        let mut kept: Vec<Arc<BoundSpans>> = Vec::new();
         let inspected = &mut self.inspected;
-        let load = |chunk: Chunk| {
-            let fold = Arc::clone(&fold);
-            single(async move { fold.load(&chunk).await })
+        let load = |(number, chunk): (usize, &Chunk)| {
+            let (fold, chunk) = (Arc::clone(&fold), chunk.clone());
+            single(async move { fold.load(&chunk, number).await })
         };
-        side_by_side(chunks.into_iter().map(load).collect(), &mut |(spans, seen)| {
-            inspected.spans += seen;
-            bound.extend(spans.map(Arc::new));
-            Ok(())
+        let jobs = self.chunks.iter().enumerate().skip(first).map(load).collect();
+        side_by_side(jobs, &mut |loaded: LoadedChunk| {
+            inspected.spans += loaded.seen;
+            kept.extend(loaded.kept.map(Arc::new));
+            loaded.folded.map_or(Ok(()), |folded| state.merge(&folded).map_err(|error| limit_of(&error)))
         })
         .await?;
-        let Some(state) = &mut self.state else { return Ok(()) };
-        let jobs = shares(&bound, cores()).into_iter().map(|pieces| {
+        let jobs = shares(&kept, cores()).into_iter().map(|pieces| {
             let fold = Arc::clone(&fold);
             single(async move { fold.fold(&pieces).await })
         });
@@ -238,124 +259,6 @@ impl MetricsRun {
     }
 }
 
-/// What every core does with its chunks.
-struct ChunkFold {
-    engine: Engine,
-    program: Arc<Program>,
-    profiles: Option<Arc<ProfileFields>>,
-    /// Rules out spans that no part of the query looks at.
-    mask: ScanFilter,
-    columns: Vec<String>,
-    range: (i64, i64),
-    grid: TimeGrid,
-    limits: MetricsLimits,
-}
-
-impl ChunkFold {
-    fn new(run: &MetricsRun) -> Self {
-        let program = &run.program;
-        // A span that counts satisfies all that is necessary, since each span is judged alone.
-        let necessary = program.prefilter().necessary().into_iter().next().unwrap_or(SpanCondition::True);
-        let mask = ScanFilter::of(program.fields(), &necessary);
-        let mut others = vec!["start_time"];
-        if run.needs_ids {
-            others.extend(["trace_id", "span_id"]);
-        }
-        if program.hints().extrapolate {
-            others.push("trace_state");
-        }
-        let mut columns = scan_columns(program.fields(), &others);
-        columns.extend(mask.columns());
-        columns.sort_unstable();
-        columns.dedup();
-        Self {
-            engine: run.engine.clone(),
-            program: Arc::clone(program),
-            profiles: run.profiles.clone(),
-            mask,
-            columns,
-            range: run.range,
-            grid: run.grid,
-            limits: run.limits,
-        }
-    }
-
-    /// The spans of a chunk that may count, if there are any, and how many were looked at.
-    async fn load(&self, chunk: &Chunk) -> Result<(Option<BoundSpans>, u64)> {
-        let (from, until) = self.range;
-        let batch = self.engine.lake().reader().columns(chunk, &self.columns).await?;
-        let seen = batch.num_rows() as u64;
-        let mut mask = self.mask.mask(&batch);
-        if chunk.segment().min_time < from || chunk.segment().max_time >= until {
-            let starts = arrays::times(&batch, "start_time")?.values().clone();
-            let in_time = |row: usize| starts[row] >= from && starts[row] < until;
-            mask = &mask & &BooleanBuffer::collect_bool(starts.len(), in_time);
-        }
-        let kept = mask.count_set_bits();
-        if kept == 0 {
-            return Ok((None, seen));
-        }
-        let is_all = kept == batch.num_rows();
-        let mut spans = BoundSpans::bind(batch, self.program.fields())?.with_profiles(self.profiles.as_ref());
-        if !is_all {
-            spans.show(mask.set_indices().map(|row| row as u32).collect());
-        }
-        Ok((Some(spans), seen))
-    }
-
-    /// Folds pieces into a state of their own.
-    async fn fold(&self, pieces: &[Piece]) -> Result<MetricsState> {
-        let metrics = self.program.metrics().ok_or_else(|| QueryError::Invalid("this is a search".to_owned()))?;
-        let mut state = metrics.start(self.grid, self.limits);
-        for (spans, rows) in pieces {
-            for first in rows.clone().step_by(YIELD_ROWS) {
-                let part = first..(first + YIELD_ROWS).min(rows.end);
-                metrics
-                    .observe_batch(&mut state, &TraceView::of_batch(spans.as_ref()), part)
-                    .map_err(|error| limit_of(&error))?;
-                // Whoever asked may have left meanwhile.
-                tokio::task::yield_now().await;
-            }
-        }
-        Ok(state)
-    }
-}
-
-/// Some spans of a chunk.
-type Piece = (Arc<BoundSpans>, Range<usize>);
-
-/// Cuts spans into at most so many shares, each with about as many spans as the others.
-fn shares(all: &[Arc<BoundSpans>], most: usize) -> Vec<Vec<Piece>> {
-    let total: usize = all.iter().map(|spans| spans.len()).sum();
-    let size = total.div_ceil(most.max(1)).max(YIELD_ROWS / 4);
-    let mut shares: Vec<Vec<Piece>> = Vec::new();
-    let mut room = 0;
-    for spans in all {
-        let mut first = 0;
-        while first < spans.len() {
-            if room == 0 {
-                shares.push(Vec::new());
-                room = size;
-            }
-            let end = (first + room).min(spans.len());
-            if let Some(share) = shares.last_mut() {
-                share.push((Arc::clone(spans), first..end));
-            }
-            room -= end - first;
-            first = end;
-        }
-    }
-    shares
-}
-
-/// A job that gives one thing.
-fn single<T: Send + 'static>(work: impl Future<Output = Result<T>> + Send + 'static) -> Job<T> {
-    async move { Ok(futures::stream::once(work).boxed()) }.boxed()
-}
-
-/// Rows after which others may use the thread.
-const YIELD_ROWS: usize = 64 << 10;
-
 /// How to read what a program asks for, besides `others`.
 fn options_for(program: &Program, others: &[&str]) -> ReadOptions {
     let mut others = others.to_vec();
@@ -369,6 +272,6 @@ fn options_for(program: &Program, others: &[&str]) -> ReadOptions {
     ReadOptions::columns(&scan_columns(program.fields(), &others))
 }
 
-fn limit_of(error: &MetricsError) -> QueryError {
+pub(super) fn limit_of(error: &MetricsError) -> QueryError {
     QueryError::Limit(error.to_string())
 }

@@ -2,9 +2,13 @@
 //! traces, and the evaluator of `hotspan-traceql` does the rest.
 
 mod binding;
+mod candidates;
+mod chunk_fold;
 mod chunk_scan;
+mod column_masks;
 mod found;
 mod gather;
+mod judge;
 mod latest;
 mod longest;
 mod metrics;

@@ -6,6 +6,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use hotspan_model::TraceId;
+use hotspan_traceql::TraceFacts;
 
 use super::FoundTrace;
 use crate::error::QueryError;
@@ -45,6 +46,19 @@ impl Rank {
         Self(Reverse(key), trace.trace_id)
     }
 
+    pub(super) fn new(facts: &TraceFacts, trace_id: TraceId, order: SearchOrder) -> Self {
+        let key = match order {
+            SearchOrder::Recent => facts.start_nanos,
+            SearchOrder::Duration => facts.duration_nanos,
+        };
+        Self(Reverse(key), trace_id)
+    }
+
+    /// Whose place it is.
+    pub(super) fn trace_id(self) -> TraceId {
+        self.1
+    }
+
     /// The start or the duration.
     pub(super) fn key(self) -> i64 {
         self.0.0
@@ -78,9 +92,9 @@ impl FromStr for Rank {
 /// The first traces of an order, up to a limit.
 #[derive(Debug)]
 pub(super) struct Best {
-    traces: BTreeMap<Rank, FoundTrace>,
+    /// With what is shown of them, where it has been read.
+    traces: BTreeMap<Rank, Option<FoundTrace>>,
     limit: usize,
-    order: SearchOrder,
     /// Traces up to this place are on earlier pages.
     after: Option<Rank>,
     /// The last that was given out.
@@ -88,12 +102,11 @@ pub(super) struct Best {
 }
 
 impl Best {
-    pub(super) fn new(limit: usize, order: SearchOrder, after: Option<Rank>) -> Self {
-        Self { traces: BTreeMap::new(), limit, order, after, given: None }
+    pub(super) fn new(limit: usize, after: Option<Rank>) -> Self {
+        Self { traces: BTreeMap::new(), limit, after, given: None }
     }
 
-    pub(super) fn add(&mut self, trace: FoundTrace) {
-        let rank = Rank::of(&trace, self.order);
+    pub(super) fn add(&mut self, rank: Rank, trace: Option<FoundTrace>) {
         if self.after.is_some_and(|after| rank <= after) {
             return;
         }
@@ -110,15 +123,15 @@ impl Best {
     }
 
     /// The traces that nothing can displace any more, each once: what is still unseen has keys up to `unseen`.
-    pub(super) fn take_certain(&mut self, unseen: Option<i64>) -> Vec<FoundTrace> {
+    pub(super) fn take_certain(&mut self, unseen: Option<i64>) -> Vec<(Rank, Option<FoundTrace>)> {
         let after = self.given.map_or(std::ops::Bound::Unbounded, std::ops::Bound::Excluded);
-        let waiting = self.traces.range((after, std::ops::Bound::Unbounded));
+        let waiting = self.traces.range_mut((after, std::ops::Bound::Unbounded));
         let certain = waiting.take_while(|(rank, _)| unseen.is_none_or(|unseen| rank.key() > unseen));
-        let certain: Vec<(Rank, FoundTrace)> = certain.map(|(rank, trace)| (*rank, trace.clone())).collect();
+        let certain: Vec<(Rank, Option<FoundTrace>)> = certain.map(|(rank, trace)| (*rank, trace.take())).collect();
         if let Some((rank, _)) = certain.last() {
             self.given = Some(*rank);
         }
-        certain.into_iter().map(|(_, trace)| trace).collect()
+        certain
     }
 
     /// Where the next page starts, if this one is full.
@@ -132,36 +145,29 @@ impl Best {
 mod tests {
     use super::*;
 
-    fn trace(start: i64, number: u8) -> FoundTrace {
-        FoundTrace {
-            trace_id: TraceId([number; 16]),
-            root_service: String::new(),
-            root_name: String::new(),
-            start,
-            duration: i64::from(number),
-            spansets: Vec::new(),
-            services: BTreeMap::new(),
-        }
+    fn rank(start: i64, number: u8) -> Rank {
+        Rank(Reverse(start), TraceId([number; 16]))
     }
 
     /// Scenario: traces come in any order, some certain before all are seen.
     /// Guarantee: each is given once, in order, and never one that a later trace displaces.
     #[test]
     fn certain_traces_are_given_once() {
-        let mut best = Best::new(3, SearchOrder::Recent, None);
+        let mut best = Best::new(3, None);
         for (start, number) in [(10, 1), (50, 2), (40, 3)] {
-            best.add(trace(start, number));
+            best.add(rank(start, number), None);
         }
-        let starts = |traces: Vec<FoundTrace>| traces.iter().map(|trace| trace.start).collect::<Vec<_>>();
+        let starts =
+            |traces: Vec<(Rank, Option<FoundTrace>)>| traces.iter().map(|(rank, _)| rank.key()).collect::<Vec<_>>();
         assert_eq!(starts(best.take_certain(Some(40))), [50]);
         assert_eq!(best.threshold(), Some(10));
-        best.add(trace(40, 1));
+        best.add(rank(40, 1), None);
         assert_eq!(starts(best.take_certain(Some(9))), [40, 40]);
         assert_eq!(starts(best.take_certain(None)), [0i64; 0]);
         let cursor: Rank = best.next_page().unwrap().to_string().parse().unwrap();
-        let mut second = Best::new(3, SearchOrder::Recent, Some(cursor));
+        let mut second = Best::new(3, Some(cursor));
         for (start, number) in [(10, 1), (50, 2), (40, 3), (40, 4)] {
-            second.add(trace(start, number));
+            second.add(rank(start, number), None);
         }
         assert_eq!(starts(second.take_certain(None)), [40, 10]);
         assert!("zz".parse::<Rank>().is_err() && "".parse::<Rank>().is_err());

@@ -2,15 +2,11 @@
 
 use std::sync::Arc;
 
-use hotspan_lake::segment::RowRanges;
 use hotspan_lake::table::HOUR;
-use hotspan_lake::{IdSet, Segment, Snapshot, Table};
-use hotspan_model::{TenantId, TraceId};
+use hotspan_lake::{Segment, Snapshot, Table};
+use hotspan_model::TenantId;
 use hotspan_traceql::Program;
 
-use super::binding::{BoundSpans, columns_of};
-use super::found::found;
-use super::gather::{group_by_trace, join};
 use super::latest::LatestTraces;
 use super::longest::LongestTraces;
 use super::order::Best;
@@ -65,8 +61,6 @@ pub struct Inspected {
 
 /// Spans of a trace may start this long before or after the time asked for and still be found with it.
 const TRACE_REACH: i64 = HOUR;
-/// Spans that are judged at once, about: traces may be long, and only so many fit into memory (R5).
-const JUDGED_SPANS: usize = 500_000;
 
 /// A search under way. Dropping it ends it.
 #[derive(Debug)]
@@ -84,7 +78,6 @@ pub(super) struct Scene {
     pub(super) program: Arc<Program>,
     pub(super) query: SearchQuery,
     pub(super) snapshot: Arc<Snapshot>,
-    pub(super) columns: Vec<String>,
     /// What profiles know of spans, once it has been read.
     pub(super) profiles: Option<Arc<ProfileFields>>,
     is_begun: bool,
@@ -137,9 +130,8 @@ impl Engine {
         let scene = Scene {
             engine: self.clone(),
             tenant: tenant.clone(),
-            columns: columns_of(program.fields()),
             program: Arc::clone(program),
-            best: Best::new(query.limit, query.order, query.after),
+            best: Best::new(query.limit, query.after),
             query,
             snapshot,
             profiles: None,
@@ -176,7 +168,7 @@ impl SearchRun {
             self.scene.inspected.steps_done = self.scene.inspected.steps;
         }
         Ok(Some(SearchAnswer {
-            traces: self.scene.best.take_certain(unseen),
+            traces: self.scene.show_certain(unseen).await?,
             inspected: self.scene.inspected,
             next_page: if self.is_over { self.scene.best.next_page() } else { None },
         }))
@@ -189,44 +181,6 @@ impl Scene {
         if !std::mem::replace(&mut self.is_begun, true) {
             let (fields, range) = (self.program.fields(), (self.query.from, self.query.until));
             self.profiles = self.engine.profile_fields(&self.tenant, &self.snapshot, fields, range).await?;
-        }
-        Ok(())
-    }
-
-    /// Evaluates traces, each with all its spans wherever they are (R3), and keeps those that match and are among the
-    /// first.
-    pub(super) async fn judge(&mut self, traces: impl IntoIterator<Item = TraceId>) -> Result<()> {
-        let mut waiting: Vec<Vec<TraceId>> = vec![traces.into_iter().collect()];
-        let segments = Arc::clone(&self.snapshot).segments(&self.tenant, Table::Spans).to_vec();
-        while let Some(mut traces) = waiting.pop() {
-            let ids = IdSet::traces(traces.iter().copied());
-            let mut places: Vec<(&Arc<Segment>, RowRanges)> = Vec::new();
-            for segment in &segments {
-                let rows = self.engine.lake().reader().trace_rows(segment, &ids).await?;
-                places.push((segment, rows));
-            }
-            let spans: usize = places.iter().flat_map(|(_, rows)| rows).map(ExactSizeIterator::len).sum();
-            if spans > JUDGED_SPANS && traces.len() > 1 {
-                waiting.push(traces.split_off(traces.len() / 2));
-                waiting.push(traces);
-                continue;
-            }
-            let mut batches = Vec::new();
-            for (segment, rows) in places {
-                batches.extend(self.engine.lake().reader().rows(segment, &rows, &self.columns).await?);
-            }
-            let Some(joined) = join(batches)? else { continue };
-            let grouped = group_by_trace(&joined)?;
-            let mut spans = BoundSpans::bind(joined, self.program.fields())?.with_profiles(self.profiles.as_ref());
-            for rows in grouped {
-                spans.show(rows);
-                self.inspected.traces += 1;
-                if self.program.prefilter().may_match(&spans)
-                    && let Some(trace) = found(&self.program, &spans, &self.query)
-                {
-                    self.best.add(trace);
-                }
-            }
         }
         Ok(())
     }

@@ -1,16 +1,18 @@
 //! A condition on single spans as a mask over columns: tried once for each distinct text, and over whole arrays of
 //! numbers, so that rows are looked at one by one only where a mask can't tell.
 
-use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Int32Array, MapArray, RecordBatch};
+use arrow::array::{BooleanArray, RecordBatch};
 use arrow::buffer::BooleanBuffer;
-use arrow::datatypes::{Float64Type, Int64Type};
-use hotspan_lake::arrays::{self, Texts};
+use hotspan_lake::arrays;
 use hotspan_lake::compaction::attributes::ATTRIBUTE_PREFIX;
-use hotspan_model::{SpanKind, StatusCode, Value as AttributeValue};
-use hotspan_traceql::ast::{CompareOp, Field, Intrinsic, Literal, Scope};
-use hotspan_traceql::{FieldTable, FieldValue, SpanCondition, SpanPredicate, SpanTest, Value};
+use hotspan_model::{SpanKind, StatusCode};
+use hotspan_traceql::ast::{Field, Intrinsic, Scope};
+use hotspan_traceql::{FieldTable, FieldValue, SpanCondition, SpanPredicate, SpanTest};
 
-use super::binding::{coded_values, owned, scalar_from_json};
+use super::binding::coded_values;
+use super::column_masks::{
+    TriedTexts, accepts_value, attribute_mask, by_code, bytes, constant, each, numbers, text_mask,
+};
 
 /// A condition that columns can answer.
 #[derive(Debug, Clone)]
@@ -72,12 +74,12 @@ impl ScanFilter {
 
     /// Which rows of a batch may match.
     pub(crate) fn matches(&self, batch: &RecordBatch) -> BooleanArray {
-        BooleanArray::new(self.mask(batch), None)
+        BooleanArray::new(self.mask(batch, &mut TriedTexts::default()), None)
     }
 
-    /// The same as bits.
-    pub(crate) fn mask(&self, batch: &RecordBatch) -> BooleanBuffer {
-        self.condition.mask(batch)
+    /// The same as bits, with what was tried on the batches before it that share their texts.
+    pub(crate) fn mask(&self, batch: &RecordBatch, memory: &mut TriedTexts) -> BooleanBuffer {
+        self.condition.mask(batch, memory)
     }
 }
 
@@ -143,27 +145,27 @@ impl ColumnCondition {
         }
     }
 
-    fn mask(&self, batch: &RecordBatch) -> BooleanBuffer {
+    fn mask(&self, batch: &RecordBatch, memory: &mut TriedTexts) -> BooleanBuffer {
         let rows = batch.num_rows();
         match self {
             Self::Constant(true) => BooleanBuffer::new_set(rows),
             Self::Constant(false) => BooleanBuffer::new_unset(rows),
-            Self::Test(source, test) => source.mask(batch, test),
+            Self::Test(source, test) => source.mask(batch, test, memory),
             Self::All(parts) => {
                 let mut mask = BooleanBuffer::new_set(rows);
                 for part in parts {
                     if mask.count_set_bits() == 0 {
                         break;
                     }
-                    mask = &mask & &part.mask(batch);
+                    mask = &mask & &part.mask(batch, memory);
                 }
                 mask
             }
             Self::Any(parts) => {
-                let masks = parts.iter().map(|part| part.mask(batch));
+                let masks = parts.iter().map(|part| part.mask(batch, memory));
                 masks.reduce(|left, right| &left | &right).unwrap_or_else(|| BooleanBuffer::new_unset(rows))
             }
-            Self::Not(part) => !&part.mask(batch),
+            Self::Not(part) => !&part.mask(batch, memory),
         }
     }
 }
@@ -184,7 +186,7 @@ impl Source {
     }
 
     /// Which rows pass a test. What a segment has no column for is missing there.
-    fn mask(&self, batch: &RecordBatch, test: &SpanTest) -> BooleanBuffer {
+    fn mask(&self, batch: &RecordBatch, test: &SpanTest, memory: &mut TriedTexts) -> BooleanBuffer {
         let accepts = |value: FieldValue<'_>| test.accepts(value, |_| FieldValue::Nil);
         let rows = batch.num_rows();
         let missing = || constant(accepts(FieldValue::Nil), rows);
@@ -203,7 +205,7 @@ impl Source {
                 bytes(codes.values(), |code| accepts(FieldValue::Kind(SpanKind::from_number(code))))
             }
             Self::Text(column) => match arrays::texts(batch, column) {
-                Ok(texts) => text_mask(texts, |text| accepts(FieldValue::Str(text.unwrap_or("")))),
+                Ok(texts) => text_mask(texts, test, memory, |text| accepts(FieldValue::Str(text.unwrap_or("")))),
                 Err(_) => constant(accepts(FieldValue::Str("")), rows),
             },
             Self::Shared(_, field) => match coded_values(batch, field) {
@@ -213,173 +215,9 @@ impl Source {
                 }
                 None => missing(),
             },
-            Self::Attribute(name) => attribute_mask(batch, name, test),
+            Self::Attribute(name) => attribute_mask(batch, name, test, memory),
         }
     }
-}
-
-fn accepts_value(test: &SpanTest, value: &Value) -> bool {
-    match value {
-        Value::Array(values) => test.accepts(FieldValue::Many(values.len()), |index| {
-            values.get(index).map_or(FieldValue::Nil, Value::as_field_value)
-        }),
-        single => test.accepts(single.as_field_value(), |_| FieldValue::Nil),
-    }
-}
-
-/// An attribute is in its column, if the file has one, or else in the maps.
-fn attribute_mask(batch: &RecordBatch, name: &str, test: &SpanTest) -> BooleanBuffer {
-    let rows = batch.num_rows();
-    let accepts = |value: FieldValue<'_>| test.accepts(value, |_| FieldValue::Nil);
-    let column = batch.column_by_name(&format!("{ATTRIBUTE_PREFIX}{name}"));
-    let is_missing_fine = accepts(FieldValue::Nil);
-    let mask = match column {
-        Some(column) => column_mask(column, test).unwrap_or_else(|| constant(is_missing_fine, rows)),
-        None => constant(is_missing_fine, rows),
-    };
-    // What the maps say of rows whose column is empty; later entries win, as they do when spans are read.
-    let mut said: Vec<(usize, bool)> = Vec::new();
-    let is_in_column = |row: usize| column.is_some_and(|column| column.is_valid(row));
-    let mut look = |map: &str, accepts_text: &mut dyn FnMut(&str) -> Option<bool>| {
-        if let Ok(map) = arrays::maps(batch, map) {
-            entries_of(map, name, |row, text| {
-                if !is_in_column(row)
-                    && let Some(fits) = accepts_text(text)
-                {
-                    said.push((row, fits));
-                }
-            });
-        }
-    };
-    let is_array = |json: &str| json.starts_with('[');
-    look("attributes_json", &mut |json| (!is_array(json)).then(|| accepts(scalar_from_json(json))));
-    look("attributes", &mut |text| Some(accepts(FieldValue::Str(text))));
-    look("attributes_json", &mut |json| {
-        let value = AttributeValue::from_json(json).ok().filter(|_| is_array(json))?;
-        Some(accepts_value(test, &owned(&value)))
-    });
-    if said.is_empty() {
-        return mask;
-    }
-    let mut bits: Vec<bool> = mask.iter().collect();
-    for (row, fits) in said {
-        bits[row] = fits;
-    }
-    BooleanBuffer::from(bits)
-}
-
-/// Calls `visit` with the row and the value of each entry of a map that has the key.
-fn entries_of(map: &MapArray, key: &str, mut visit: impl FnMut(usize, &str)) {
-    let (Some(keys), Some(values)) = (map.keys().as_string_opt::<i32>(), map.values().as_string_opt::<i32>()) else {
-        return;
-    };
-    let offsets = map.value_offsets();
-    let (Some(first), Some(last)) = (offsets.first(), offsets.last()) else { return };
-    let mut row = 0;
-    for entry in *first as usize..*last as usize {
-        if keys.value(entry) == key {
-            // Few entries have the key, and they come in the order of their rows.
-            row += offsets[row..].partition_point(|offset| *offset as usize <= entry) - 1;
-            visit(row, values.value(entry));
-        }
-    }
-}
-
-/// Which rows of an attribute column pass; those without a value are told from a missing one. None if the column is of
-/// a type that attributes do not have.
-fn column_mask(column: &ArrayRef, test: &SpanTest) -> Option<BooleanBuffer> {
-    let accepts = |value: FieldValue<'_>| test.accepts(value, |_| FieldValue::Nil);
-    let is_missing_fine = accepts(FieldValue::Nil);
-    if let Some(texts) = arrays::texts_of(column.as_ref()) {
-        return Some(text_mask(texts, |text| text.map_or(is_missing_fine, |text| accepts(FieldValue::Str(text)))));
-    }
-    let mask = if let Some(values) = column.as_primitive_opt::<Int64Type>() {
-        numbers(values.values(), test)
-            .unwrap_or_else(|| each(values.len(), |row| accepts(FieldValue::Int(values.value(row)))))
-    } else if let Some(values) = column.as_primitive_opt::<Float64Type>() {
-        each(values.len(), |row| accepts(FieldValue::Float(values.value(row))))
-    } else {
-        let values = column.as_boolean_opt()?;
-        let fits = [accepts(FieldValue::Bool(false)), accepts(FieldValue::Bool(true))];
-        each(values.len(), |row| fits[usize::from(values.value(row))])
-    };
-    Some(match column.nulls() {
-        Some(nulls) if is_missing_fine => &mask | &!nulls.inner(),
-        Some(nulls) => &mask & nulls.inner(),
-        None => mask,
-    })
-}
-
-fn constant(value: bool, rows: usize) -> BooleanBuffer {
-    if value { BooleanBuffer::new_set(rows) } else { BooleanBuffer::new_unset(rows) }
-}
-
-fn each(rows: usize, test: impl FnMut(usize) -> bool) -> BooleanBuffer {
-    BooleanBuffer::collect_bool(rows, test)
-}
-
-/// A text in a dictionary is tested once.
-fn text_mask(texts: Texts<'_>, test: impl Fn(Option<&str>) -> bool) -> BooleanBuffer {
-    match texts {
-        Texts::Coded(codes, distinct) => {
-            let fits: Vec<bool> = distinct.iter().map(&test).collect();
-            by_code(codes.keys(), &fits, test(None))
-        }
-        Texts::Plain(plain) => {
-            // Neighbours often have the same text.
-            let mut last: Option<(&str, bool)> = None;
-            each(plain.len(), |row| {
-                if plain.is_null(row) {
-                    return test(None);
-                }
-                let text = plain.value(row);
-                match last {
-                    Some((known, fits)) if known == text => fits,
-                    _ => {
-                        let fits = test(Some(text));
-                        last = Some((text, fits));
-                        fits
-                    }
-                }
-            })
-        }
-    }
-}
-
-fn by_code(codes: &Int32Array, fits: &[bool], missing: bool) -> BooleanBuffer {
-    let values = codes.values();
-    let fits_code = |code: i32| fits.get(code as usize).copied().unwrap_or(missing);
-    let mask = if fits.iter().all(|fits| !fits) {
-        BooleanBuffer::new_unset(codes.len())
-    } else {
-        each(codes.len(), |row| fits_code(values[row]))
-    };
-    match codes.nulls() {
-        Some(nulls) if missing => &mask | &!nulls.inner(),
-        Some(nulls) => &mask & nulls.inner(),
-        None => mask,
-    }
-}
-
-/// One answer for each of the few codes that a byte can be.
-fn bytes(codes: &[i8], accepts: impl Fn(i64) -> bool) -> BooleanBuffer {
-    let fits: Vec<bool> = (0..=u8::MAX).map(|code| accepts(i64::from(code.cast_signed()))).collect();
-    each(codes.len(), |row| fits[usize::from(codes[row].cast_unsigned())])
-}
-
-/// Whole numbers and durations against a constant of their own kind; none if it is something else.
-fn numbers(values: &[i64], test: &SpanTest) -> Option<BooleanBuffer> {
-    let SpanTest::Compare(op, Literal::Int(bound) | Literal::Duration(bound)) = test else { return None };
-    let (bound, rows) = (*bound, values.len());
-    Some(match op {
-        CompareOp::Eq => each(rows, |row| values[row] == bound),
-        CompareOp::NotEq => each(rows, |row| values[row] != bound),
-        CompareOp::Less => each(rows, |row| values[row] < bound),
-        CompareOp::LessEq => each(rows, |row| values[row] <= bound),
-        CompareOp::Greater => each(rows, |row| values[row] > bound),
-        CompareOp::GreaterEq => each(rows, |row| values[row] >= bound),
-        CompareOp::Match | CompareOp::NotMatch => return None,
-    })
 }
 
 #[cfg(test)]
@@ -471,7 +309,7 @@ mod tests {
         let mut answers = Vec::new();
         for is_coded in [false, true] {
             let batch = spans(is_coded);
-            let masked: Vec<bool> = scan.mask(&batch).iter().collect();
+            let masked: Vec<bool> = scan.mask(&batch, &mut TriedTexts::default()).iter().collect();
             let bound = BoundSpans::bind(spans(is_coded), program.fields()).unwrap();
             let view = TraceView::of_batch(&bound);
             for (row, masked) in masked.iter().enumerate() {

@@ -11,6 +11,7 @@ use hotspan_model::TenantId;
 use super::SearchQuery;
 use super::found::found;
 use super::gather::{Slice, gather, slices};
+use super::order::Rank;
 use super::run::{Progress, Scene, overlapping, reach_back, reach_on};
 use crate::error::Result;
 
@@ -43,7 +44,8 @@ impl WholeTraces {
                 if program.prefilter().may_match(&gathered.spans)
                     && let Some(trace) = found(&program, &gathered.spans, &scene.query)
                 {
-                    scene.best.add(trace);
+                    let rank = Rank::of(&trace, scene.query.order);
+                    scene.best.add(rank, Some(trace));
                 }
             }
         }

@@ -32,10 +32,17 @@ const MEMORY: usize = 512 << 20;
 const JOB_ROWS: usize = 1 << 18;
 const BATCH_ROWS: usize = 1 << 16;
 
+/// So often paths are picked from a service before it is read whole and kept.
+const MOST_PICKS: u32 = 2;
+/// With more paths than these, services are read whole at once.
+const MOST_PICKED_PATHS: usize = 4096;
+
 /// What has been read of a tenant's symbols.
 #[derive(Debug, Default)]
 pub(crate) struct SymbolIndex {
     services: HashMap<u64, KnownService>,
+    /// How often paths were picked from services that are not known.
+    picked: HashMap<u64, u32>,
 }
 
 #[derive(Debug, Default)]
@@ -92,6 +99,38 @@ impl Engine {
         Ok(found)
     }
 
+    /// The symbols of some paths. Where a service is not known and has hardly been asked for, only what these paths need is
+    /// put in order, which is a small part of reading a service.
+    pub(crate) async fn symbols_of_paths(
+        &self,
+        tenant: &TenantId,
+        snapshot: &Snapshot,
+        services: &[u64],
+        range: (i64, i64),
+        paths: &[u64],
+    ) -> Result<Symbols> {
+        let picked = match paths.len() {
+            0..=MOST_PICKED_PATHS => {
+                let memory = self.memory(tenant);
+                let mut index = memory.symbols.lock().await;
+                index.choose_to_pick(services)
+            }
+            _ => Vec::new(),
+        };
+        let others: Vec<u64> = services.iter().copied().filter(|service| !picked.contains(service)).collect();
+        let mut found = self.symbols(tenant, snapshot, &others, range).await?;
+        if !picked.is_empty() {
+            let jobs = self.jobs_for(tenant, snapshot, range, |_| picked.clone());
+            let rows = rows_by_service(jobs, &picked.iter().copied().collect()).await?;
+            for (service, (nodes, frames)) in rows {
+                let symbols = ServiceSymbols::default().with_paths(&nodes, &frames, paths)?;
+                found.services.push((service, Arc::new(symbols)));
+            }
+            found.services.sort_unstable_by_key(|(service, _)| *service);
+        }
+        Ok(found)
+    }
+
     /// Bytes of symbols that are kept between questions.
     pub fn symbol_bytes(&self) -> usize {
         let bytes_of = |index: &SymbolIndex| index.services.values().map(|known| known.symbols.bytes()).sum::<usize>();
@@ -135,28 +174,13 @@ impl Engine {
     ) -> Result<()> {
         let mut days: HashSet<i64> = HashSet::new();
         let mut stale: HashSet<u64> = HashSet::new();
-        let mut jobs: Vec<Job<(Table, RecordBatch)>> = Vec::new();
-        for table in [Table::Nodes, Table::Frames] {
-            for segment in snapshot.segments(tenant, table).iter().filter(|segment| segment.overlaps(from, until)) {
-                let unread = index.unread(segment, services, (from, until), &mut days);
-                if !unread.is_empty() {
-                    stale.extend(&unread);
-                    jobs.extend(self.symbol_jobs(segment, &Arc::new(unread)));
-                }
-            }
-        }
+        let jobs = self.jobs_for(tenant, snapshot, (from, until), |segment| {
+            let unread = index.unread(segment, services, (from, until), &mut days);
+            stale.extend(&unread);
+            unread
+        });
         if !jobs.is_empty() {
-            let mut rows: HashMap<u64, (Vec<ServiceRows>, Vec<ServiceRows>)> = HashMap::new();
-            let mut each = |(table, batch): (Table, RecordBatch)| {
-                for (service, range) in runs(arrays::uint64s(&batch, "service_id")?.values()) {
-                    if stale.contains(&service) {
-                        let (nodes, frames) = rows.entry(service).or_default();
-                        if table == Table::Nodes { nodes } else { frames }.push((batch.clone(), range));
-                    }
-                }
-                Ok(())
-            };
-            side_by_side(jobs, &mut each).await?;
+            let rows = rows_by_service(jobs, &stale).await?;
             let arranging = rows.into_iter().map(|(service, (nodes, frames))| {
                 let before = index.services.get(&service).map(|known| Arc::clone(&known.symbols)).unwrap_or_default();
                 let arrange = async move {
@@ -181,6 +205,26 @@ impl Engine {
         Ok(())
     }
 
+    /// The jobs that read what segments have for services.
+    fn jobs_for(
+        &self,
+        tenant: &TenantId,
+        snapshot: &Snapshot,
+        (from, until): (i64, i64),
+        mut services_in: impl FnMut(&Segment) -> Vec<u64>,
+    ) -> Vec<Job<(Table, RecordBatch)>> {
+        let mut jobs = Vec::new();
+        for table in [Table::Nodes, Table::Frames] {
+            for segment in snapshot.segments(tenant, table).iter().filter(|segment| segment.overlaps(from, until)) {
+                let services = services_in(segment);
+                if !services.is_empty() {
+                    jobs.extend(self.symbol_jobs(segment, &Arc::new(services)));
+                }
+            }
+        }
+        jobs
+    }
+
     /// The jobs that read the rows of services in a segment.
     fn symbol_jobs(&self, segment: &Arc<Segment>, services: &Arc<Vec<u64>>) -> Vec<Job<(Table, RecordBatch)>> {
         let columns: &[&str] = if segment.table == Table::Nodes { &NODE_COLUMNS } else { &FRAME_COLUMNS };
@@ -202,7 +246,39 @@ impl Engine {
     }
 }
 
+/// The nodes and the frames of services.
+type RowsByService = HashMap<u64, (Vec<ServiceRows>, Vec<ServiceRows>)>;
+
+/// What jobs read, for each of the services.
+async fn rows_by_service(jobs: Vec<Job<(Table, RecordBatch)>>, services: &HashSet<u64>) -> Result<RowsByService> {
+    let mut rows = RowsByService::new();
+    let mut each = |(table, batch): (Table, RecordBatch)| {
+        for (service, range) in runs(arrays::uint64s(&batch, "service_id")?.values()) {
+            if services.contains(&service) {
+                let (nodes, frames) = rows.entry(service).or_default();
+                if table == Table::Nodes { nodes } else { frames }.push((batch.clone(), range));
+            }
+        }
+        Ok(())
+    };
+    side_by_side(jobs, &mut each).await?;
+    Ok(rows)
+}
+
 impl SymbolIndex {
+    /// Those of some services that paths may be picked from, which is noted.
+    fn choose_to_pick(&mut self, services: &[u64]) -> Vec<u64> {
+        let mut picked = Vec::new();
+        for service in services.iter().filter(|service| !self.services.contains_key(*service)) {
+            let times = self.picked.entry(*service).or_default();
+            if *times < MOST_PICKS {
+                *times += 1;
+                picked.push(*service);
+            }
+        }
+        picked
+    }
+
     /// The services for which a segment has rows that were not read, of those asked for. Notes the days it is about.
     fn unread(
         &self,

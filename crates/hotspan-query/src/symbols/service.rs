@@ -8,7 +8,7 @@
 use std::ops::Range;
 
 use arrow::array::RecordBatch;
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use hotspan_lake::arrays;
 
 use super::frames::{FrameEntry, FrameTable};
@@ -78,6 +78,32 @@ impl ServiceSymbols {
         }
         rows.dedup_by_key(|row| row.id);
         Ok(Self::of_rows(&rows, table))
+    }
+
+    /// These symbols and those of further ones that some paths need: the nodes on their way to the root, and their frames.
+    pub(super) fn with_paths(&self, nodes: &[ServiceRows], frames: &[ServiceRows], paths: &[u64]) -> Result<Self> {
+        let node_ids = sorted_ids(nodes)?;
+        let (Some(node_ids), Some(frame_ids)) = (node_ids, sorted_ids(frames)?) else {
+            return self.with(nodes, frames);
+        };
+        let (mut on_the_way, mut used) = (Vec::new(), Vec::new());
+        let mut seen: HashSet<u64> = HashSet::new();
+        for path in paths {
+            let mut id = *path;
+            // One that was seen has all its callers, too; a circle in a damaged table ends there.
+            while seen.insert(id)
+                && let Some((batch, row)) = find(&node_ids, id)
+            {
+                on_the_way.push((nodes[batch].0.clone(), row..row + 1));
+                used.push(arrays::uint64s(&nodes[batch].0, "frame")?.value(row));
+                id = arrays::uint64s(&nodes[batch].0, "parent")?.value(row);
+            }
+        }
+        used.sort_unstable();
+        used.dedup();
+        let used = used.iter().filter_map(|id| find(&frame_ids, *id));
+        let used: Vec<ServiceRows> = used.map(|(batch, row)| (frames[batch].0.clone(), row..row + 1)).collect();
+        self.with(&on_the_way, &used)
     }
 
     /// Arranges nodes that are sorted by id.
@@ -255,6 +281,28 @@ impl ServiceSymbols {
     }
 }
 
+/// Ids in ascending order, and the row of the first.
+type IdRun<'b> = (&'b [u64], usize);
+
+/// The ids of rows; none if some are out of order, as they are in young segments.
+fn sorted_ids(rows: &[ServiceRows]) -> Result<Option<Vec<IdRun<'_>>>> {
+    let mut found = Vec::with_capacity(rows.len());
+    for (batch, range) in rows {
+        let ids = &arrays::uint64s(batch, "id")?.values()[range.clone()];
+        if !ids.is_sorted() {
+            return Ok(None);
+        }
+        found.push((ids, range.start));
+    }
+    Ok(Some(found))
+}
+
+/// Which batch has an id, and in which row.
+fn find(ids: &[IdRun<'_>], id: u64) -> Option<(usize, usize)> {
+    let mut batches = ids.iter().enumerate();
+    batches.find_map(|(batch, (ids, first))| Some((batch, first + ids.binary_search(&id).ok()?)))
+}
+
 /// Places in the order that they were found in.
 struct FoundPlaces {
     of_rows: Vec<Place>,
@@ -331,6 +379,10 @@ impl FoundPlaces {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::{ArrayRef, UInt64Array};
+
     use super::*;
 
     fn symbols(rows: &[(u64, u64, u64)]) -> ServiceSymbols {
@@ -361,6 +413,37 @@ mod tests {
         // All frames are unknown, so all nodes of a level are one place.
         assert_eq!(known.nodes_at(1).len(), 3, "9, 100 and one of the circle");
         assert_eq!(known.place_count(), 4);
+    }
+
+    /// Scenario: nodes of two files, in and out of order, of which a few paths are asked for, one of them not stored.
+    /// Guarantee: those paths lead to the root over the same nodes as among all symbols, and nothing else is read.
+    #[test]
+    fn picked_paths() {
+        let file = |rows: &[(u64, u64)]| -> ServiceRows {
+            let column = |values: Vec<u64>| Arc::new(UInt64Array::from(values)) as ArrayRef;
+            let batch = RecordBatch::try_from_iter([
+                ("id", column(rows.iter().map(|(id, _)| *id).collect())),
+                ("parent", column(rows.iter().map(|(_, parent)| *parent).collect())),
+                ("frame", column(vec![1; rows.len()])),
+            ]);
+            (batch.unwrap(), 1..rows.len())
+        };
+        // The first row of each file is another service's. 70 calls itself, as only a damaged table has it.
+        let sorted = [file(&[(9, 9), (10, 0), (20, 10), (40, 30), (70, 70)]), file(&[(0, 0), (30, 20), (50, 20)])];
+        let young = [file(&[(9, 9), (40, 30), (10, 0), (20, 10), (70, 70)]), file(&[(0, 0), (30, 20), (50, 20)])];
+        let all = ServiceSymbols::default().with(&sorted, &[]).unwrap();
+        let way = |symbols: &ServiceSymbols, path: u64| {
+            let callers = std::iter::successors(symbols.node_of(path), |node| symbols.caller_of(*node));
+            callers.map(|node| symbols.path_of(node)).collect::<Vec<_>>()
+        };
+        for (files, count) in [(&sorted, 5), (&young, 6)] {
+            let picked = ServiceSymbols::default().with_paths(files, &[], &[40, 41, 30, 70]).unwrap();
+            assert_eq!(picked.node_count(), count);
+            assert_eq!(way(&picked, 40), [40, 30, 20, 10]);
+            for path in [40, 41, 30, 70] {
+                assert_eq!(way(&picked, path), way(&all, path));
+            }
+        }
     }
 
     /// Scenario: paths that are stored, and others next to them. Guarantee: the former are found, at their own node.

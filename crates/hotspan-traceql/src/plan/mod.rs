@@ -8,7 +8,7 @@ mod relax;
 pub(crate) use fields::is_derived;
 pub use fields::{FieldId, FieldTable};
 pub use hints::{Exemplars, Hints, Sampling};
-pub use prefilter::{Prefilter, SpanCondition, SpanPredicate, SpanTest};
+pub use prefilter::{NeededSpans, Prefilter, SpanCondition, SpanPredicate, SpanTest};
 pub(crate) use relax::{condition_of, requirement_of};
 
 /// How much of a trace a query looks at.

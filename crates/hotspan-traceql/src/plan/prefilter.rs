@@ -16,12 +16,21 @@ pub enum Prefilter {
     Always,
     /// No trace can match.
     Never,
-    /// Some span satisfies the condition.
-    SomeSpan(SpanCondition),
+    /// Enough spans satisfy a condition.
+    Spans(NeededSpans),
     /// Every part holds, each for its own span.
     All(Vec<Prefilter>),
     /// At least one part holds.
     Any(Vec<Prefilter>),
+}
+
+/// Spans without which a trace can't match.
+#[derive(Debug, Clone)]
+pub struct NeededSpans {
+    /// What each of them satisfies.
+    pub condition: SpanCondition,
+    /// How many there are at least; never 0.
+    pub least: usize,
 }
 
 /// A condition on one span.
@@ -200,31 +209,37 @@ impl Prefilter {
         match self {
             Self::Always => true,
             Self::Never => false,
-            Self::SomeSpan(condition) => (0..source.span_count()).any(|span| condition.holds(source, span)),
+            Self::Spans(NeededSpans { condition, least }) => {
+                let satisfying = (0..source.span_count()).filter(|span| condition.holds(source, *span));
+                satisfying.take(*least).count() == *least
+            }
             Self::All(parts) => parts.iter().all(|part| part.may_match(source)),
             Self::Any(parts) => parts.iter().any(|part| part.may_match(source)),
         }
     }
 
-    /// Conditions of which each holds for some span of every trace that passes: a scan may look for any one of them.
-    pub fn necessary(&self) -> Vec<SpanCondition> {
+    /// Spans that every trace which passes has, each kind for itself: a scan may look for any one of them.
+    pub fn necessary(&self) -> Vec<NeededSpans> {
         match self {
-            Self::Always => vec![SpanCondition::True],
-            Self::Never => vec![SpanCondition::False],
-            Self::SomeSpan(condition) => vec![condition.clone()],
+            Self::Always => vec![NeededSpans { condition: SpanCondition::True, least: 1 }],
+            Self::Never => vec![NeededSpans { condition: SpanCondition::False, least: 1 }],
+            Self::Spans(needed) => vec![needed.clone()],
             Self::All(parts) => parts.iter().flat_map(Self::necessary).collect(),
             // One of the parts holds, and with it what is necessary for it.
             Self::Any(parts) => {
-                vec![SpanCondition::any(parts.iter().filter_map(|part| part.necessary().into_iter().next()))]
+                let needed = || parts.iter().filter_map(|part| part.necessary().into_iter().next());
+                let least = needed().map(|needed| needed.least).min().unwrap_or(1);
+                vec![NeededSpans { condition: SpanCondition::any(needed().map(|needed| needed.condition)), least }]
             }
         }
     }
 
-    pub(crate) fn some_span(condition: SpanCondition) -> Self {
+    /// At least so many spans satisfy a condition.
+    pub(crate) fn spans(condition: SpanCondition, least: usize) -> Self {
         match condition {
-            SpanCondition::True => Self::Always,
+            SpanCondition::True if least <= 1 => Self::Always,
             SpanCondition::False => Self::Never,
-            condition => Self::SomeSpan(condition),
+            condition => Self::Spans(NeededSpans { condition, least: least.max(1) }),
         }
     }
 

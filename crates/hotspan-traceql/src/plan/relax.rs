@@ -1,7 +1,8 @@
 //! Derives the prefilter: each construct is replaced by something that can only let more through.
 
 use crate::ast::{
-    CompareOp, Field, FieldExpr, FieldExprKind, Literal, LogicalOp, SpansetExpr, SpansetOp, Stage, StructuralForm,
+    AggregateOp, CompareOp, Field, FieldExpr, FieldExprKind, Literal, LogicalOp, ScalarExpr, SpansetExpr, SpansetOp,
+    Stage, StructuralForm,
 };
 use crate::eval::{FieldRef, Lowering, carrier_of, normalized};
 use crate::plan::{FieldId, Prefilter, SpanCondition, SpanPredicate, SpanTest};
@@ -9,30 +10,55 @@ use crate::regex_match::Matcher;
 
 /// What a trace must have for the stages to give anything.
 pub(crate) fn requirement_of(lowering: &mut Lowering, stages: &[Stage]) -> Prefilter {
-    let parts: Vec<Prefilter> = stages
-        .iter()
-        .map(|stage| match stage {
-            Stage::Spanset(spans) => spanset_requirement(lowering, spans),
-            Stage::By(_) | Stage::Coalesce(_) | Stage::Select(_) => Prefilter::Always,
-        })
-        .collect();
+    let mut parts = Vec::new();
+    // From the end, since a count says something about all stages before it: none of them adds spans.
+    let mut least = 1;
+    for stage in stages.iter().rev() {
+        match stage {
+            Stage::Spanset(SpansetExpr::ScalarFilter { op, lhs, rhs, .. }) => {
+                least = least.max(least_count(*op, lhs, rhs));
+            }
+            Stage::Spanset(spans) => parts.push(spanset_requirement(lowering, spans, least)),
+            Stage::By(_) | Stage::Coalesce(_) | Stage::Select(_) => {}
+        }
+    }
+    parts.reverse();
     Prefilter::all(parts)
 }
 
-fn spanset_requirement(lowering: &mut Lowering, spans: &SpansetExpr) -> Prefilter {
+/// How many spans a set has at least whose `count()` compares so with a number.
+fn least_count(op: CompareOp, lhs: &ScalarExpr, rhs: &ScalarExpr) -> usize {
+    let count = |expr: &ScalarExpr| matches!(expr, ScalarExpr::Aggregate { op: AggregateOp::Count, of: None, .. });
+    let (op, number) = match (lhs, rhs) {
+        (lhs, ScalarExpr::Literal { value: Literal::Int(number), .. }) if count(lhs) => (op, *number),
+        (ScalarExpr::Literal { value: Literal::Int(number), .. }, rhs) if count(rhs) => (op.mirrored(), *number),
+        _ => return 1,
+    };
+    let least = match op {
+        CompareOp::Greater => number.saturating_add(1),
+        CompareOp::GreaterEq | CompareOp::Eq => number,
+        CompareOp::NotEq | CompareOp::Less | CompareOp::LessEq | CompareOp::Match | CompareOp::NotMatch => 1,
+    };
+    usize::try_from(least).unwrap_or(1).max(1)
+}
+
+/// What a trace must have for a stage to give a set of at least so many spans.
+fn spanset_requirement(lowering: &mut Lowering, spans: &SpansetExpr, least: usize) -> Prefilter {
     match spans {
-        SpansetExpr::Filter { condition: None, .. } | SpansetExpr::ScalarFilter { .. } => Prefilter::Always,
+        SpansetExpr::ScalarFilter { .. } => Prefilter::Always,
+        SpansetExpr::Filter { condition: None, .. } => Prefilter::spans(SpanCondition::True, least),
         SpansetExpr::Filter { condition: Some(condition), .. } => {
-            Prefilter::some_span(condition_of(lowering, condition).0)
+            Prefilter::spans(condition_of(lowering, condition).0, least)
         }
+        // Either side may have brought the spans that are counted.
         SpansetExpr::Binary { op, lhs, rhs, .. } => {
-            let right = spanset_requirement(lowering, rhs);
+            let right = spanset_requirement(lowering, rhs, 1);
             match op {
                 // A negated form is satisfied most easily where the left side has no spans at all.
                 SpansetOp::Structural { form: StructuralForm::RightWithout, .. } => right,
-                SpansetOp::Or => Prefilter::any([spanset_requirement(lowering, lhs), right]),
+                SpansetOp::Or => Prefilter::any([spanset_requirement(lowering, lhs, 1), right]),
                 SpansetOp::And | SpansetOp::Structural { .. } => {
-                    Prefilter::all([spanset_requirement(lowering, lhs), right])
+                    Prefilter::all([spanset_requirement(lowering, lhs, 1), right])
                 }
             }
         }
