@@ -32,6 +32,8 @@ pub(crate) async fn side_by_side<T: Send + 'static>(
             let mut stream = job.await?;
             while let Some(item) = stream.try_next().await? {
                 each(item)?;
+                // Whoever asked may have left meanwhile; reading from memory never waits by itself.
+                tokio::task::yield_now().await;
             }
         }
         return Ok(());
@@ -70,6 +72,7 @@ async fn work<T: Send>(queue: Arc<Mutex<Vec<Job<T>>>>, sender: mpsc::Sender<Resu
                 if sender.send(Ok(item)).await.is_err() {
                     break;
                 }
+                tokio::task::yield_now().await;
             }
             Ok(())
         };

@@ -1,15 +1,15 @@
 //! A trace as it was received, put together from all segments that hold spans of it.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::array::{Array, AsArray, BooleanArray, Float64Array, Int64Array, RecordBatch, StringArray};
-use arrow::compute::filter_record_batch;
 use arrow::datatypes::{TimestampNanosecondType, UInt32Type};
 use hashbrown::HashSet;
 use hotspan_lake::compaction::attributes::{ColumnType, attribute_field};
-use hotspan_lake::segment::IdRows;
 use hotspan_lake::segment::id_index::IdKind;
-use hotspan_lake::{LakeError, ReadOptions, Segment, Table, arrays};
+use hotspan_lake::segment::{IdRows, RowRanges};
+use hotspan_lake::{IdSet, LakeError, ReadOptions, Segment, Table, arrays};
 use hotspan_model::{SpanId, SpanKind, StatusCode, TenantId, TraceId, Value, attributes_from_json};
 
 use crate::Engine;
@@ -126,7 +126,7 @@ impl Engine {
         Ok((!spans.is_empty()).then_some(StoredTrace { spans }))
     }
 
-    /// Those spans of a trace that are wanted, whole; the others are passed over without being decoded.
+    /// Those spans of a trace that are wanted, whole; of the others only the ids are read.
     pub async fn spans_of_trace(
         &self,
         tenant: &TenantId,
@@ -134,23 +134,30 @@ impl Engine {
         wanted: &HashSet<SpanId>,
     ) -> Result<Vec<StoredSpan>> {
         let reader = self.lake().reader();
+        let ids = IdSet::traces([trace_id]);
         let mut spans = Vec::new();
         let mut seen = HashSet::new();
         for segment in self.snapshot().segments(tenant, Table::Spans).iter() {
-            let mut rows = reader.id_rows(segment, IdKind::Trace, &trace_id.0, &ReadOptions::default());
-            while let Some(batches) = rows.next_part(reader).await? {
-                for batch in batches {
+            let mut found = RowRanges::new();
+            for rows in in_parts(reader.trace_rows(segment, &ids).await?) {
+                let mut row = rows.start;
+                for batch in reader.rows(segment, &vec![rows], &["span_id", "kind"]).await? {
                     let ids = arrays::ids(&batch, "span_id")?;
                     let kinds = arrays::int8s(&batch, "kind")?.values();
-                    let is_wanted = |row| {
-                        let id = SpanId(arrays::id_at(ids, row));
-                        wanted.contains(&id) && seen.insert((id, kinds[row]))
-                    };
-                    let mask: BooleanArray = (0..batch.num_rows()).map(is_wanted).map(Some).collect();
-                    if mask.true_count() > 0 {
-                        let kept = filter_record_batch(&batch, &mask).map_err(LakeError::from)?;
-                        read_spans(&kept, &mut spans)?;
+                    for at in 0..batch.num_rows() {
+                        let id = SpanId(arrays::id_at(ids, at));
+                        if wanted.contains(&id) && seen.insert((id, kinds[at])) {
+                            found.push(row..row + 1);
+                        }
+                        row += 1;
                     }
+                }
+                // Whoever asked may have left meanwhile.
+                tokio::task::yield_now().await;
+            }
+            if !found.is_empty() {
+                for batch in reader.read_all(segment, ReadOptions::default().rows(found)).await? {
+                    read_spans(&batch, &mut spans)?;
                 }
             }
         }
@@ -162,6 +169,14 @@ impl Engine {
         let segments = self.snapshot().segments(tenant, Table::Spans).to_vec();
         TraceRun { engine: self.clone(), trace_id, segments: segments.into_iter(), rows: None, seen: HashSet::new() }
     }
+}
+
+/// Rows in parts that are short enough to be read at once.
+fn in_parts(rows: RowRanges) -> impl Iterator<Item = Range<usize>> {
+    rows.into_iter().flat_map(|rows| {
+        let end = rows.end;
+        rows.step_by(PART_SPANS).map(move |first| first..(first + PART_SPANS).min(end))
+    })
 }
 
 impl TraceRun {
@@ -190,6 +205,8 @@ impl TraceRun {
                         at += 1;
                         at <= known || self.seen.insert((span.span_id, span.kind as i8))
                     });
+                    // Whoever asked may have left meanwhile.
+                    tokio::task::yield_now().await;
                 }
             }
         }

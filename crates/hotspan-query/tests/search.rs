@@ -335,3 +335,46 @@ async fn long_traces_are_judged_whole() {
         }
     }
 }
+
+/// Scenario: a few traces have so many spans that match that the latest spans of a file are of two or three of them.
+/// Guarantee: as many traces as are asked for are found, in order, however many spans were left out at first.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_spans_of_few_traces() {
+    let folder = tempfile::tempdir().unwrap();
+    let (lake, ingest, compactor) = store(folder.path()).await;
+    let engine = Engine::new(Arc::clone(&lake));
+    let span = |number: u32| TestSpan {
+        trace: (number / 40) as u8,
+        span: (number % 40) as u8 + 1,
+        flush: (number % 2) as u8,
+        start: START + i64::from(number) * 1_000_000,
+        duration: 1_000_000,
+        service: 0,
+        name: 0,
+        kind: 0,
+        is_error: number.is_multiple_of(2),
+        rare: 9,
+        number: None,
+    };
+    let spans: Vec<TestSpan> = (0..30 * 40).map(span).collect();
+    for flush in 0..2 {
+        submit(&ingest, rows_of(&spans, flush)).await;
+    }
+    for is_compacted in [false, true, true, true, true] {
+        if is_compacted {
+            compactor.run_until_idle(hotspan_lake::catalog::now_nanos() + 1000 * HOUR).await.unwrap();
+        }
+        for text in ["{ }", "{ status = error }", "{ status = error } | count() > 1", "{ } >> { status = error }"] {
+            let program = Arc::new(Program::new(text).unwrap());
+            for limit in [1, 5, 25] {
+                let (from, until) = (START, START + HOUR);
+                let order = SearchOrder::Recent;
+                let query = SearchQuery { from, until, limit, spans_per_set: 3, order, after: None };
+                let right = expected(&spans, &program, &query);
+                let answer = engine.search(&TenantId::anonymous(), &program, query).await.unwrap();
+                let found = answer.traces.iter().map(|trace| (trace.trace_id, trace.start));
+                assert_eq!(found.collect::<Vec<_>>(), right, "{text}, at most {limit}");
+            }
+        }
+    }
+}

@@ -39,9 +39,9 @@ impl SegmentReader {
             let mut longer = Vec::new();
             let mut at = Rows { batches: &batches, kind: traces.kind().column(), batch: 0, row: 0 };
             for range in pending {
-                let before = found.len();
                 at.find_runs(range.clone(), traces, &mut found)?;
-                let goes_on = found.len() > before && found.last().is_some_and(|run| run.end == range.end);
+                // What goes on from the stretch before is joined to it: where the last run ends tells.
+                let goes_on = found.last().is_some_and(|run| run.end == range.end);
                 if goes_on && range.end < rows {
                     longer.push(stretch(range.end, length));
                 }
