@@ -15,10 +15,11 @@ use hotspan_lake::segment::{Chunk, RowRanges};
 use hotspan_model::TraceId;
 use hotspan_traceql::{MetricsLimits, MetricsState, Program, Series, SpanCondition, TimeGrid, TraceView};
 
-use super::binding::{BoundSpans, scan_columns};
+use super::binding::BoundSpans;
 use super::column_masks::TriedTexts;
 use super::metrics::limit_of;
 use super::profile_fields::ProfileFields;
+use super::query_columns::scan_columns;
 use super::scan_filter::ScanFilter;
 use crate::Engine;
 use crate::error::{QueryError, Result};

@@ -10,9 +10,10 @@ use hotspan_lake::{Segment, arrays};
 use hotspan_model::TraceId;
 use hotspan_traceql::{NeededSpans, Program, SpanCondition, SpanFilter, TraceView};
 
-use super::binding::{BoundSpans, scan_columns};
+use super::binding::BoundSpans;
 use super::column_masks::TriedTexts;
 use super::profile_fields::ProfileFields;
+use super::query_columns::scan_columns;
 use super::scan_filter::ScanFilter;
 use crate::Engine;
 use crate::error::Result;

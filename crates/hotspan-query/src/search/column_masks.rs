@@ -10,7 +10,7 @@ use hotspan_model::Value as AttributeValue;
 use hotspan_traceql::ast::{CompareOp, Literal};
 use hotspan_traceql::{FieldValue, SpanTest, Value};
 
-use super::binding::{owned, scalar_from_json};
+use super::span_attribute::{owned, scalar_from_json};
 
 pub(super) fn accepts_value(test: &SpanTest, value: &Value) -> bool {
     match value {

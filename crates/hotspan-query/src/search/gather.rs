@@ -14,7 +14,8 @@ use hotspan_lake::compaction::attributes::ATTRIBUTE_PREFIX;
 use hotspan_lake::{Lake, ReadOptions, Segment, arrays};
 use hotspan_traceql::FieldTable;
 
-use super::binding::{BoundSpans, columns_of};
+use super::binding::BoundSpans;
+use super::query_columns::columns_of;
 use crate::error::Result;
 
 /// Rows in a slice, about.

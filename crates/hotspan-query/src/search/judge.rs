@@ -9,11 +9,12 @@ use hotspan_lake::{IdSet, Segment, Table};
 use hotspan_model::TraceId;
 use hotspan_traceql::{FieldTable, SpanSource, TraceFacts};
 
-use super::binding::{BoundSpans, columns_of, judged_columns};
+use super::binding::BoundSpans;
 use super::chunk_fold::single;
 use super::found::{found, matched};
 use super::gather::{group_by_trace, join};
 use super::order::Rank;
+use super::query_columns::{columns_of, judged_columns};
 use super::run::Scene;
 use super::{FoundTrace, SearchOrder};
 use crate::Engine;

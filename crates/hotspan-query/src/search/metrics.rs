@@ -11,10 +11,11 @@ use hotspan_model::TenantId;
 use hotspan_traceql::{MetricsError, MetricsLimits, MetricsState, Program, Series, TimeGrid, TraceView};
 
 use super::Inspected;
-use super::binding::{BoundSpans, CORE_COLUMNS, columns_of_field, scan_columns};
+use super::binding::BoundSpans;
 use super::chunk_fold::{ChunkFold, FoldOptions, LoadedChunk, name_traces, shares, single};
 use super::gather::{Slice, gather_with, slices};
 use super::profile_fields::ProfileFields;
+use super::query_columns::{CORE_COLUMNS, columns_of_field, scan_columns};
 use super::run::{overlapping, reach_back, reach_on};
 use crate::Engine;
 use crate::error::{QueryError, Result};

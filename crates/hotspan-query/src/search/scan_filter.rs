@@ -9,10 +9,10 @@ use hotspan_model::{SpanKind, StatusCode};
 use hotspan_traceql::ast::{Field, Intrinsic, Scope};
 use hotspan_traceql::{FieldTable, FieldValue, SpanCondition, SpanPredicate, SpanTest};
 
-use super::binding::coded_values;
 use super::column_masks::{
     TriedTexts, accepts_value, attribute_mask, by_code, bytes, constant, each, numbers, text_mask,
 };
+use super::field_binding::coded_values;
 
 /// A condition that columns can answer.
 #[derive(Debug, Clone)]

@@ -12,7 +12,8 @@ use hotspan_lake::{LakeError, ReadOptions, Segment, arrays};
 use hotspan_model::{TenantId, attributes_from_json};
 use hotspan_traceql::{FieldTable, FieldValue, Program, SpanCondition, SpanSource, Value};
 
-use super::binding::{BoundSpans, columns_of};
+use super::binding::BoundSpans;
+use super::query_columns::columns_of;
 use super::run::overlapping;
 use crate::Engine;
 use crate::error::Result;

@@ -7,8 +7,9 @@ use hotspan_lake::{IdSet, Table};
 use hotspan_model::{SpanId, TenantId, TraceId};
 use hotspan_traceql::{Program, SpanSource, TraceShape, TraceSource};
 
-use super::binding::{BoundSpans, columns_of};
+use super::binding::BoundSpans;
 use super::gather::{group_by_trace, join};
+use super::query_columns::columns_of;
 use crate::Engine;
 use crate::error::{QueryError, Result};
 

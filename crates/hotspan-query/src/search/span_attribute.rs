@@ -1,0 +1,174 @@
+//! Values as columns have them: texts, plain or coded, and attributes of spans, in their column or in the maps.
+
+use arrow::array::{
+    Array, AsArray, BooleanArray, Float64Array, Int32Array, Int64Array, MapArray, RecordBatch, StringArray,
+};
+use hashbrown::HashMap;
+use hotspan_lake::arrays::{self, Texts};
+use hotspan_model::Value as AttributeValue;
+use hotspan_traceql::{FieldValue, Value};
+
+use super::gather::holds_attribute;
+
+/// A text column by itself, plain or coded.
+#[derive(Debug)]
+pub(super) enum TextValues {
+    Plain(StringArray),
+    Coded(Int32Array, StringArray),
+    Missing,
+}
+
+impl TextValues {
+    pub(super) fn of(batch: &RecordBatch, column: &str) -> Self {
+        match arrays::texts(batch, column) {
+            Ok(Texts::Plain(texts)) => Self::Plain(texts.clone()),
+            Ok(Texts::Coded(codes, texts)) => Self::Coded(codes.keys().clone(), texts.clone()),
+            Err(_) => Self::Missing,
+        }
+    }
+
+    /// The numbers of its texts, if it has numbered them.
+    pub(super) fn codes(&self) -> Option<&Int32Array> {
+        match self {
+            Self::Coded(codes, _) => Some(codes),
+            _ => None,
+        }
+    }
+
+    pub(super) fn get(&self, row: usize) -> &str {
+        match self {
+            Self::Plain(texts) if texts.is_valid(row) => texts.value(row),
+            Self::Coded(codes, texts) if codes.is_valid(row) => texts.value(codes.value(row) as usize),
+            _ => "",
+        }
+    }
+}
+
+/// Several values for few rows.
+pub(super) type SparseValues = HashMap<usize, Vec<Value>>;
+
+#[derive(Debug)]
+pub(crate) struct SpanAttribute {
+    key: String,
+    /// Usually one; several where files have different types for the attribute.
+    pub(super) columns: Vec<AttributeColumn>,
+    texts: Option<MapArray>,
+    others: Option<MapArray>,
+    pub(super) arrays: SparseValues,
+}
+
+#[derive(Debug)]
+pub(super) enum AttributeColumn {
+    Text(StringArray),
+    Coded(Int32Array, StringArray),
+    Int(Int64Array),
+    Double(Float64Array),
+    Bool(BooleanArray),
+}
+
+impl AttributeColumn {
+    pub(super) fn of(column: &dyn Array) -> Option<Self> {
+        if let Some(Texts::Coded(codes, texts)) = arrays::texts_of(column) {
+            return Some(Self::Coded(codes.keys().clone(), texts.clone()));
+        }
+        let any = column.as_any();
+        any.downcast_ref().cloned().map(Self::Text).or_else(|| any.downcast_ref().cloned().map(Self::Int)).or_else(
+            || any.downcast_ref().cloned().map(Self::Double).or_else(|| any.downcast_ref().cloned().map(Self::Bool)),
+        )
+    }
+
+    pub(super) fn get(&self, row: usize) -> FieldValue<'_> {
+        match self {
+            Self::Text(texts) if texts.is_valid(row) => FieldValue::Str(texts.value(row)),
+            Self::Coded(codes, texts) if codes.is_valid(row) => FieldValue::Str(texts.value(codes.value(row) as usize)),
+            Self::Int(values) if values.is_valid(row) => FieldValue::Int(values.value(row)),
+            Self::Double(values) if values.is_valid(row) => FieldValue::Float(values.value(row)),
+            Self::Bool(values) if values.is_valid(row) => FieldValue::Bool(values.value(row)),
+            _ => FieldValue::Nil,
+        }
+    }
+}
+
+impl SpanAttribute {
+    pub(crate) fn of(batch: &RecordBatch, name: &str) -> Self {
+        let columns = batch.schema_ref().fields().iter().zip(batch.columns());
+        let columns = columns.filter(|(field, _)| holds_attribute(field.name(), name));
+        Self {
+            key: name.to_owned(),
+            columns: columns.filter_map(|(_, column)| AttributeColumn::of(column.as_ref())).collect(),
+            texts: arrays::maps(batch, "attributes").ok().cloned(),
+            others: arrays::maps(batch, "attributes_json").ok().cloned(),
+            arrays: array_attributes(batch, name),
+        }
+    }
+
+    pub(crate) fn get(&self, row: usize) -> FieldValue<'_> {
+        for column in &self.columns {
+            let value = column.get(row);
+            if value != FieldValue::Nil {
+                return value;
+            }
+        }
+        if let Some(values) = self.arrays.get(&row) {
+            return FieldValue::Many(values.len());
+        }
+        if let Some(text) = self.texts.as_ref().and_then(|map| map_value(map, &self.key, row)) {
+            return FieldValue::Str(text);
+        }
+        let json = self.others.as_ref().and_then(|map| map_value(map, &self.key, row));
+        json.map_or(FieldValue::Nil, scalar_from_json)
+    }
+}
+
+fn map_value<'a>(map: &'a MapArray, key: &str, row: usize) -> Option<&'a str> {
+    let keys = map.keys().as_string_opt::<i32>()?;
+    let mut range = map.value_offsets()[row] as usize..map.value_offsets()[row + 1] as usize;
+    let entry = range.find(|entry| keys.value(*entry) == key)?;
+    Some(map.values().as_string_opt::<i32>()?.value(entry))
+}
+
+/// Attributes of spans that are arrays, for the rows that have one.
+fn array_attributes(batch: &RecordBatch, name: &str) -> SparseValues {
+    let mut found = SparseValues::new();
+    let Ok(map) = arrays::maps(batch, "attributes_json") else { return found };
+    let (keys, values) = (map.keys().as_string::<i32>(), map.values().as_string::<i32>());
+    for row in 0..batch.num_rows() {
+        for entry in map.value_offsets()[row] as usize..map.value_offsets()[row + 1] as usize {
+            if keys.value(entry) == name
+                && values.value(entry).starts_with('[')
+                && let Ok(value) = AttributeValue::from_json(values.value(entry))
+                && let Value::Array(values) = owned(&value)
+            {
+                found.insert(row, values);
+            }
+        }
+    }
+    found
+}
+
+/// A scalar from its canonical JSON, without allocating; texts never come here.
+pub(super) fn scalar_from_json(json: &str) -> FieldValue<'static> {
+    match json {
+        "true" => FieldValue::Bool(true),
+        "false" => FieldValue::Bool(false),
+        _ if json.contains(['.', 'e']) => json.parse().map_or(FieldValue::Nil, FieldValue::Float),
+        _ => json.parse().map_or(FieldValue::Nil, FieldValue::Int),
+    }
+}
+
+/// A stored attribute value as TraceQL has it; what TraceQL has no type for is shown as text.
+pub(super) fn owned(value: &AttributeValue<'_>) -> Value {
+    match value {
+        AttributeValue::Empty => Value::Nil,
+        AttributeValue::String(text) => Value::Str(text.clone().into_owned()),
+        AttributeValue::Bool(value) => Value::Bool(*value),
+        AttributeValue::Int(value) => Value::Int(*value),
+        AttributeValue::Double(value) => Value::Float(*value),
+        AttributeValue::Array(values) => Value::Array(values.iter().map(owned).collect()),
+        other => {
+            let mut json = String::new();
+            other.write_json(&mut json);
+            Value::Str(json)
+        }
+    }
+}
