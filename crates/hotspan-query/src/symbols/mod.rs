@@ -36,6 +36,8 @@ const BATCH_ROWS: usize = 1 << 16;
 const MOST_PICKS: u32 = 2;
 /// With more paths than these, services are read whole at once.
 const MOST_PICKED_PATHS: usize = 4096;
+/// With more nodes than this for each path that is asked for, most of a service is of no use to the question.
+const NODES_PER_PATH: usize = 32;
 
 /// What has been read of a tenant's symbols.
 #[derive(Debug, Default)]
@@ -119,6 +121,11 @@ impl Engine {
         };
         let others: Vec<u64> = services.iter().copied().filter(|service| !picked.contains(service)).collect();
         let mut found = self.symbols(tenant, snapshot, &others, range).await?;
+        for (_, symbols) in &mut found.services {
+            if symbols.node_count() > NODES_PER_PATH * paths.len() {
+                *symbols = Arc::new(symbols.only(paths));
+            }
+        }
         if !picked.is_empty() {
             let jobs = self.jobs_for(tenant, snapshot, range, |_| picked.clone());
             let rows = rows_by_service(jobs, &picked.iter().copied().collect()).await?;

@@ -6,6 +6,7 @@
 //! and whatever belongs to a place is a range.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use hashbrown::{HashMap, HashSet};
@@ -56,13 +57,13 @@ pub(crate) struct ServiceSymbols {
     functions: Vec<u32>,
     first_nodes: Vec<Node>,
     first_callees: Vec<Place>,
-    table: FrameTable,
+    table: Arc<FrameTable>,
 }
 
 impl ServiceSymbols {
     /// These symbols and further ones.
     pub(super) fn with(&self, nodes: &[ServiceRows], frames: &[ServiceRows]) -> Result<Self> {
-        let mut table = self.table.clone();
+        let mut table = FrameTable::clone(&self.table);
         table.extend(frames)?;
         let added = nodes.iter().map(|(_, range)| range.len()).sum::<usize>();
         let mut rows: Vec<StoredNode> = Vec::with_capacity(self.ids.len() + added);
@@ -77,7 +78,24 @@ impl ServiceSymbols {
             rows.sort_unstable();
         }
         rows.dedup_by_key(|row| row.id);
-        Ok(Self::of_rows(&rows, table))
+        Ok(Self::of_rows(&rows, Arc::new(table)))
+    }
+
+    /// Those of some paths alone: what is done with them then takes as long as there are such paths, not as long as there
+    /// is code in the service.
+    pub(super) fn only(&self, paths: &[u64]) -> Self {
+        let mut on_the_way: Vec<StoredNode> = Vec::new();
+        let mut seen: HashSet<Node> = HashSet::new();
+        for path in paths {
+            let mut next = self.node_of(*path);
+            // One that was seen has all its callers, too.
+            while let Some(node) = next.filter(|node| seen.insert(*node)) {
+                on_the_way.push(self.stored[node as usize]);
+                next = self.caller_of(node);
+            }
+        }
+        on_the_way.sort_unstable();
+        Self::of_rows(&on_the_way, Arc::clone(&self.table))
     }
 
     /// These symbols and those of further ones that some paths need: the nodes on their way to the root, and their frames.
@@ -107,7 +125,7 @@ impl ServiceSymbols {
     }
 
     /// Arranges nodes that are sorted by id.
-    fn of_rows(rows: &[StoredNode], table: FrameTable) -> Self {
+    fn of_rows(rows: &[StoredNode], table: Arc<FrameTable>) -> Self {
         let ids: Vec<u64> = rows.iter().map(|row| row.id).collect();
         let index = IdIndex::of(&ids);
         let frames: Vec<u32> = rows.iter().map(|row| table.number(row.frame)).collect();
@@ -230,7 +248,7 @@ impl ServiceSymbols {
     }
 
     /// A text by its number.
-    pub(crate) fn text(&self, number: u32) -> &std::sync::Arc<str> {
+    pub(crate) fn text(&self, number: u32) -> &Arc<str> {
         self.table.texts.get(number)
     }
 
@@ -268,7 +286,7 @@ impl ServiceSymbols {
     }
 
     /// The functions that lead to a place, its own first.
-    pub(crate) fn functions_to(&self, place: Place) -> impl Iterator<Item = &std::sync::Arc<str>> {
+    pub(crate) fn functions_to(&self, place: Place) -> impl Iterator<Item = &Arc<str>> {
         let above = |place: &Place| Some(self.parents[*place as usize]).filter(|caller| *caller != ROOT);
         let first = Some(place).filter(|place| *place != ROOT);
         std::iter::successors(first, above).map(|place| self.text(self.function(place)))
@@ -379,8 +397,6 @@ impl FoundPlaces {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use arrow::array::{ArrayRef, UInt64Array};
 
     use super::*;
@@ -389,7 +405,7 @@ mod tests {
         let mut rows: Vec<StoredNode> =
             rows.iter().map(|(id, parent, frame)| StoredNode { id: *id, parent: *parent, frame: *frame }).collect();
         rows.sort_unstable();
-        ServiceSymbols::of_rows(&rows, FrameTable::default())
+        ServiceSymbols::of_rows(&rows, Arc::default())
     }
 
     /// Scenario: a tree, a node whose caller is not stored, and two that call each other in a damaged table.
@@ -442,6 +458,11 @@ mod tests {
             assert_eq!(way(&picked, 40), [40, 30, 20, 10]);
             for path in [40, 41, 30, 70] {
                 assert_eq!(way(&picked, path), way(&all, path));
+            }
+            let only = all.only(&[40, 41, 30, 70]);
+            assert_eq!(only.node_count(), 5);
+            for path in [40, 41, 30, 70] {
+                assert_eq!(way(&only, path), way(&all, path));
             }
         }
     }
