@@ -127,6 +127,7 @@ pub(crate) fn render(app: &App) -> String {
             ("symbol_cache_bytes", "Symbols kept between questions", core.engine.symbol_bytes() as f64),
             ("lake_resident_bytes", "Memory of young segments", lake.resident_bytes() as f64),
             ("lake_footer_cache_bytes", "Memory of cached footers", lake.reader().cached_bytes() as f64),
+            ("lake_index_cache_bytes", "Memory of id indexes", lake.reader().kept_index_bytes() as f64),
             ("lake_column_cache_bytes", "Memory of decoded columns", lake.reader().cached_column_bytes() as f64),
             ("lake_segments", "Live segments", snapshot.all_segments().count() as f64),
         ];

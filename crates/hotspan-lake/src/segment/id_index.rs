@@ -13,6 +13,8 @@
 //! 16 bits are the fingerprint. A false hit costs the reading of one page, and is sorted out by comparing the id.
 
 use std::ops::Range;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use bytes::Bytes;
 use hashbrown::HashMap;
@@ -108,12 +110,18 @@ fn encode_part(entries: &[(u64, u32)], bits: u8) -> Vec<u8> {
     part
 }
 
-/// The opened header of an index: enough to find the one bucket that an id can be in.
-#[derive(Debug, Clone)]
+/// So often an index is read where it is asked for before it is worth keeping.
+const READ_TIMES: u32 = 2;
+
+/// The opened header of an index: enough to find the one bucket that an id can be in. One that is asked again and again is
+/// kept whole, since a trace of many spans asks every index for each of them.
+#[derive(Debug)]
 pub struct IdIndex {
     path: String,
     size: u64,
     kinds: Vec<KindPart>,
+    uses: AtomicU32,
+    whole: OnceLock<Bytes>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -148,7 +156,7 @@ impl IdIndex {
             }
             kinds.push(part);
         }
-        Ok(Self { path: path.to_owned(), size, kinds })
+        Ok(Self { path: path.to_owned(), size, kinds, uses: AtomicU32::new(0), whole: OnceLock::new() })
     }
 
     /// Whether ids of this kind are in it.
@@ -161,6 +169,40 @@ impl IdIndex {
         self.size
     }
 
+    /// Notes that it is about to be asked. Says whether it should be kept whole, which it is not yet.
+    pub(super) fn is_worth_keeping(&self) -> bool {
+        self.uses.fetch_add(1, Ordering::Relaxed) >= READ_TIMES && self.whole.get().is_none()
+    }
+
+    /// All of it.
+    pub(super) async fn read_whole(&self, store: &dyn BlobStore) -> Result<Bytes> {
+        read_one(store, &self.path, 0..self.size).await
+    }
+
+    /// Keeps it whole from now on. Says whether it was not kept before.
+    pub(super) fn keep(&self, whole: Bytes) -> bool {
+        self.whole.set(whole).is_ok()
+    }
+
+    /// Bytes that are kept of it.
+    pub(super) fn kept_bytes(&self) -> usize {
+        self.whole.get().map_or(0, Bytes::len)
+    }
+
+    async fn read(&self, store: &dyn BlobStore, range: Range<u64>) -> Result<Bytes> {
+        let mut parts = self.read_all(store, std::slice::from_ref(&range)).await?;
+        Ok(parts.pop().unwrap_or_default())
+    }
+
+    async fn read_all(&self, store: &dyn BlobStore, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+        let Some(whole) = self.whole.get() else { return store.get_ranges(&self.path, ranges).await };
+        let part = |range: &Range<u64>| {
+            let end = range.end.min(whole.len() as u64);
+            whole.slice(range.start.min(end) as usize..end as usize)
+        };
+        Ok(ranges.iter().map(part).collect())
+    }
+
     /// The first rows of all runs that may hold `id`, in ascending order.
     pub async fn rows_of(&self, store: &dyn BlobStore, kind: IdKind, id: &[u8]) -> Result<Vec<u32>> {
         let Some(part) = self.kinds.iter().find(|part| part.tag == kind as u8) else {
@@ -170,7 +212,7 @@ impl IdIndex {
         let bucket = bucket_of(hash, part.bits) as u64;
         // The end of the bucket before is where this bucket starts; bucket 0 starts at 0.
         let ends_start = part.start + 4 * bucket.saturating_sub(1);
-        let ends = read_one(store, &self.path, ends_start..part.start + 4 * bucket + 4).await?;
+        let ends = self.read(store, ends_start..part.start + 4 * bucket + 4).await?;
         let end_at = |at: usize| {
             let bytes = ends.get(4 * at..4 * at + 4).and_then(|bytes| <[u8; 4]>::try_from(bytes).ok());
             bytes.map_or(0, u32::from_le_bytes)
@@ -181,7 +223,7 @@ impl IdIndex {
         }
         let entries_start = part.start + (4 << part.bits);
         let range = entries_start + ENTRY as u64 * u64::from(first)..entries_start + ENTRY as u64 * u64::from(last);
-        let entries = read_one(store, &self.path, range).await?;
+        let entries = self.read(store, range).await?;
         let fingerprint = fingerprint_of(hash, part.bits).to_le_bytes();
         let mut rows: Vec<u32> = entries
             .chunks_exact(ENTRY)
@@ -207,7 +249,7 @@ impl IdIndex {
         buckets.dedup();
         let entries_start = part.start + (4 << part.bits);
         let ranges = if buckets.len() > FEW_BUCKETS {
-            let ends = read_one(store, &self.path, part.start..entries_start).await?;
+            let ends = self.read(store, part.start..entries_start).await?;
             self.entry_ranges(part, &buckets, |bucket| word_at(&ends, bucket))
         } else {
             // The ends of the bucket before and of the bucket itself, which are neighbours.
@@ -215,7 +257,7 @@ impl IdIndex {
                 let first = part.start + 4 * (*bucket as u64).saturating_sub(1);
                 first..part.start + 4 * (*bucket as u64) + 4
             };
-            let ends = store.get_ranges(&self.path, &buckets.iter().map(ends_of).collect::<Vec<_>>()).await?;
+            let ends = self.read_all(store, &buckets.iter().map(ends_of).collect::<Vec<_>>()).await?;
             let words: HashMap<usize, u32> = buckets
                 .iter()
                 .zip(&ends)
@@ -228,14 +270,14 @@ impl IdIndex {
         };
         let parts: Vec<Bytes> = if buckets.len() > FEW_BUCKETS {
             let all = entries_start..entries_start + ENTRY as u64 * u64::from(part.entries);
-            let whole = read_one(store, &self.path, all).await?;
+            let whole = self.read(store, all).await?;
             let slice = |range: &Range<u64>| {
                 let (from, until) = ((range.start - entries_start) as usize, (range.end - entries_start) as usize);
                 whole.slice(from.min(whole.len())..until.min(whole.len()))
             };
             ranges.iter().map(slice).collect()
         } else {
-            store.get_ranges(&self.path, &ranges).await?
+            self.read_all(store, &ranges).await?
         };
         let mut rows = Vec::new();
         let mut at = 0;
@@ -288,13 +330,13 @@ mod tests {
     use super::*;
     use crate::store::LocalStore;
 
-    /// Scenario: many ids, some with several runs, in indexes of several sizes.
+    /// Scenario: many ids, some with several runs, in indexes of several sizes, read from the store and kept whole.
     /// Guarantee: every run is found, an absent id finds next to nothing.
     #[tokio::test]
     async fn finds_every_run() {
         let folder = tempfile::tempdir().unwrap();
         let store = LocalStore::open(folder.path()).unwrap();
-        for count in [0u32, 1, 63, 64, 65, 5000] {
+        for (count, kept) in [0u32, 1, 63, 64, 65, 5000].into_iter().flat_map(|count| [(count, false), (count, true)]) {
             let mut builder = IdIndexBuilder::new(&[IdKind::Trace, IdKind::Span]);
             for number in 0..count {
                 builder.add(IdKind::Span, &number.to_be_bytes(), number);
@@ -304,6 +346,12 @@ mod tests {
             let (path, size) = (format!("index-{count}"), bytes.len() as u64);
             store.put(&path, Bytes::from(bytes)).await.unwrap();
             let index = IdIndex::open(&store, &path, size).await.unwrap();
+            if kept {
+                let whole = index.read_whole(&store).await.unwrap();
+                assert!(index.keep(whole));
+                // Nothing is read any more.
+                store.delete(&path).await.unwrap();
+            }
             for number in 0..count {
                 let rows = index.rows_of(&store, IdKind::Span, &number.to_be_bytes()).await.unwrap();
                 assert!(rows.contains(&number), "{number} of {count}");

@@ -1,6 +1,7 @@
 //! Reading a segment: only the columns asked for, only the pages that can matter.
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arrow::array::RecordBatch;
@@ -31,13 +32,17 @@ use crate::store::BlobStore;
 pub struct SegmentReader {
     store: Arc<dyn BlobStore>,
     footers: FooterCache,
-    /// Heads of id indexes, by path.
+    /// Id indexes that were opened, by path, and how many bytes are kept of all.
     indexes: Mutex<HashMap<String, Arc<IdIndex>>>,
+    index_bytes: AtomicUsize,
     pub(super) columns: ColumnCache,
 }
 
 /// Memory for decoded columns, unless configured: the core columns of some four million spans.
 pub const COLUMN_CACHE_BYTES: usize = 256 << 20;
+
+/// Memory for id indexes: those of some hundred million samples or spans.
+const INDEX_CACHE_BYTES: usize = 64 << 20;
 
 impl SegmentReader {
     pub(crate) fn new(store: Arc<dyn BlobStore>) -> Self {
@@ -45,6 +50,7 @@ impl SegmentReader {
             store,
             footers: FooterCache::default(),
             indexes: Mutex::default(),
+            index_bytes: AtomicUsize::new(0),
             columns: ColumnCache::new(COLUMN_CACHE_BYTES),
         }
     }
@@ -86,12 +92,29 @@ impl SegmentReader {
     /// The id index of a segment, if it has one.
     pub async fn id_index(&self, segment: &Segment) -> Result<Option<Arc<IdIndex>>> {
         let Some((path, size)) = &segment.index else { return Ok(None) };
-        if let Some(index) = self.lock_indexes().get(path) {
-            return Ok(Some(Arc::clone(index)));
+        let known = self.lock_indexes().get(path).map(Arc::clone);
+        let index = match known {
+            Some(index) => index,
+            None => {
+                let index = Arc::new(IdIndex::open(self.store.as_ref(), path, *size).await?);
+                Arc::clone(self.lock_indexes().entry(path.clone()).or_insert(index))
+            }
+        };
+        let has_room = || self.kept_index_bytes() + index.size() as usize <= INDEX_CACHE_BYTES;
+        if index.is_worth_keeping() && has_room() {
+            let whole = index.read_whole(self.store.as_ref()).await?;
+            let indexes = self.lock_indexes();
+            // It may have been forgotten meanwhile, or kept by another question.
+            if indexes.get(path).is_some_and(|known| Arc::ptr_eq(known, &index)) && index.keep(whole) {
+                self.index_bytes.fetch_add(index.kept_bytes(), Ordering::Relaxed);
+            }
         }
-        let index = Arc::new(IdIndex::open(self.store.as_ref(), path, *size).await?);
-        self.lock_indexes().insert(path.clone(), Arc::clone(&index));
         Ok(Some(index))
+    }
+
+    /// Bytes of id indexes that are kept whole.
+    pub fn kept_index_bytes(&self) -> usize {
+        self.index_bytes.load(Ordering::Relaxed)
     }
 
     /// Reads what is needed to find anything in a segment: its footer and the head of its id index.
@@ -112,7 +135,10 @@ impl SegmentReader {
     pub(crate) fn forget(&self, path: &str) {
         self.columns.forget(path);
         self.footers.forget(path);
-        self.lock_indexes().remove(path);
+        let mut indexes = self.lock_indexes();
+        if let Some(index) = indexes.remove(path) {
+            self.index_bytes.fetch_sub(index.kept_bytes(), Ordering::Relaxed);
+        }
     }
 
     /// Bytes of cached footers.
