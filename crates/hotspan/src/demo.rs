@@ -143,6 +143,7 @@ fn checkout() -> Option<PathBuf> {
 
 async fn serve_with_shop(settings: Settings, scenario: Scenario, rate: f64) -> anyhow::Result<()> {
     anyhow::ensure!(settings.http != Address::Off, "the demo needs its page; leave --http on");
+    crate::allocator::keep_freed_memory_for_a_while();
     let store = settings.store.clone();
     let stop_server = CancellationToken::new();
     let (announce, announced) = oneshot::channel();
