@@ -49,6 +49,7 @@ mod sampler;
 mod status;
 mod symbols;
 pub mod sync;
+mod thread_word;
 mod timed_stream;
 
 pub use aggregate::Conditions;

@@ -390,3 +390,37 @@ fn a_rival_for_the_signal_is_noticed() {
     burn(300);
     assert!(recording.finish().iter().any(|sample| sample.mentions("burn")));
 }
+
+/// Scenario: a thread holds signals back while it works, so that those of its CPU timer and of the wall clock come at once.
+/// Guarantee: both samples see the function that let them through; none has the profiler's own handler on its stack.
+#[test]
+fn signals_that_come_together_see_the_same_code() {
+    let _turn = one_at_a_time();
+    let recording = Recording::start(|builder| builder.cpu_hertz(1000).wall_hertz(1000));
+    std::thread::spawn(|| {
+        let _span = Ctx::for_request([4; 16], [4; 8]).attach();
+        let_signals_through(40);
+    })
+    .join()
+    .unwrap();
+    let seen = recording.finish();
+    let of = |profile: &str| seen.iter().filter(|s| s.profile == profile && s.mentions("let_signals_through")).count();
+    assert!(of("cpu") > 20 && of("wall") > 20, "{} on CPU, {} by the wall clock", of("cpu"), of("wall"));
+    let inside: Vec<&Seen> = seen.iter().filter(|sample| sample.mentions("on_signal")).collect();
+    assert!(inside.is_empty(), "{} samples, one of them {:?}", inside.len(), inside[0]);
+}
+
+/// Works with the profiling signal held back, and lets it through every 15 ms.
+#[inline(never)]
+fn let_signals_through(times: usize) {
+    // SAFETY: the set is a valid one of this function; the mask that is changed is the thread's own.
+    unsafe {
+        let mut profiling: libc::sigset_t = std::mem::zeroed();
+        libc::sigaddset(&raw mut profiling, libc::SIGPROF);
+        for _ in 0..times {
+            libc::pthread_sigmask(libc::SIG_BLOCK, &raw const profiling, std::ptr::null_mut());
+            burn(15);
+            libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const profiling, std::ptr::null_mut());
+        }
+    }
+}

@@ -32,8 +32,27 @@ pub(crate) struct Slot {
 /// A ring that any thread may use, one at a time.
 #[derive(Debug)]
 struct GuestRing {
-    busy: AtomicBool,
+    /// The thread that uses it; zero for none.
+    taken_by: AtomicI32,
     ring: Ring,
+}
+
+/// The right to write to a shared ring.
+#[derive(Debug)]
+pub(crate) struct GuestTurn<'a>(&'a GuestRing);
+
+impl std::ops::Deref for GuestTurn<'_> {
+    type Target = Ring;
+
+    fn deref(&self) -> &Ring {
+        &self.0.ring
+    }
+}
+
+impl Drop for GuestTurn<'_> {
+    fn drop(&mut self) {
+        self.0.taken_by.store(0, Ordering::Release);
+    }
 }
 
 /// Counters that handlers write.
@@ -76,7 +95,7 @@ impl Capture {
                 armed: ArmedThreads::new(),
                 slots: (0..MAX_SLOTS).map(|_| AtomicPtr::default()).collect(),
                 guests: (0..GUEST_RINGS)
-                    .map(|_| GuestRing { busy: AtomicBool::new(false), ring: Ring::with_capacity(GUEST_RING_WORDS) })
+                    .map(|_| GuestRing { taken_by: AtomicI32::new(0), ring: Ring::with_capacity(GUEST_RING_WORDS) })
                     .collect(),
             }
         })
@@ -110,19 +129,33 @@ impl Capture {
         self.slot(index)
     }
 
+    /// A shared ring for a thread that has none of its own. Never waits: there is none if all are taken, nor for a handler
+    /// that interrupted this thread while it had one.
+    pub(crate) fn guest_ring(&self, tid: i32) -> Option<GuestTurn<'_>> {
+        if self.guests.iter().any(|guest| guest.taken_by.load(Ordering::Relaxed) == tid) {
+            return None;
+        }
+        let mut in_turn =
+            (0..self.guests.len()).map(|offset| &self.guests[(tid as usize + offset) % self.guests.len()]);
+        let free =
+            |guest: &&GuestRing| guest.taken_by.compare_exchange(0, tid, Ordering::Acquire, Ordering::Relaxed).is_ok();
+        in_turn.find(free).map(GuestTurn)
+    }
+
     /// Puts a sample of a thread that has no ring of its own into a shared one. Never waits.
     pub(crate) fn push_as_guest(&self, sample: &Sample<'_>) {
-        let start = sample.tid as usize;
-        for offset in 0..self.guests.len() {
-            let guest = &self.guests[(start + offset) % self.guests.len()];
-            if guest.busy.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_ok() {
-                guest.ring.push(&sample.head(), sample.frames, sample.weight);
-                guest.busy.store(false, Ordering::Release);
-                return;
+        match self.guest_ring(sample.tid) {
+            Some(ring) => {
+                ring.push(&sample.head(), sample.frames, sample.weight);
             }
+            None => self.count_guest_drop(sample.weight),
         }
+    }
+
+    /// Counts a sample that found no shared ring.
+    pub(crate) fn count_guest_drop(&self, weight: u64) {
         self.counters.guest_drops.fetch_add(1, Ordering::Relaxed);
-        self.counters.guest_dropped_weight.fetch_add(sample.weight, Ordering::Relaxed);
+        self.counters.guest_dropped_weight.fetch_add(weight, Ordering::Relaxed);
     }
 
     /// The rings of watched threads, for the monitor to empty.

@@ -2,7 +2,8 @@
 //!
 //! The signal is not masked while it is handled. The kernel would pass a signal of the process timer that comes at the
 //! same moment on to another thread, asleep or not, which would be woken for nothing and take the sample of this one. So
-//! a handler may interrupt another on its thread; the inner one then leaves the thread's own ring alone.
+//! a handler may interrupt another on its thread. It then sees what that one interrupted (see `interruption`), and takes
+//! no sample while that one takes its own.
 //!
 //! What it may do: atomics, reads of the clock, bounded reads of the interrupted stack. What it never does: allocate,
 //! lock, call the loader or libgcc, touch a lazily made thread-local, or leave `errno` changed. A signal that is not
@@ -11,7 +12,9 @@
 use crate::context::{current_span_key, published_at};
 use crate::sampler::capture::{Capture, Slot};
 use crate::sampler::clock::{current_tid, monotonic_ns, thread_cpu_ns, ticks};
+use crate::sampler::interruption::Interruption;
 use crate::sampler::registers::Registers;
+use crate::sampler::ring::Ring;
 use crate::sampler::sample::{Sample, SampleKind};
 use crate::sampler::signal_payload::{Payload, signal_overrun, signal_value};
 use std::io;
@@ -68,6 +71,7 @@ pub(crate) fn is_installed(signal: libc::c_int) -> bool {
 }
 
 extern "C" fn on_signal(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    let interruption = Interruption::begin(context);
     // SAFETY: errno is a plain integer of this thread.
     let errno = unsafe { libc::__errno_location() };
     // SAFETY: as above.
@@ -77,8 +81,8 @@ extern "C" fn on_signal(signal: libc::c_int, info: *mut libc::siginfo_t, context
     let payload = unsafe { signal_value(info) }.and_then(Payload::decode);
     match (Capture::existing(), payload) {
         (Some(capture), Some(payload)) => {
-            // SAFETY: the kernel passes a valid context to SA_SIGINFO handlers.
-            let registers = unsafe { Registers::of_interrupted(context) };
+            // SAFETY: the kernel passes a valid context to SA_SIGINFO handlers, of which this is one.
+            let registers = unsafe { interruption.registers(on_signal as InfoHandler as usize) };
             // SAFETY: as for `signal_value`.
             let overrun = unsafe { signal_overrun(info) };
             take_sample(capture, payload, overrun, &registers);
@@ -93,6 +97,8 @@ extern "C" fn on_signal(signal: libc::c_int, info: *mut libc::siginfo_t, context
             if let Some(capture) = capture {
                 capture.counters.foreign_signals.fetch_add(1, Ordering::Relaxed);
             }
+            // What somebody else does in a handler is the program's own work.
+            drop(interruption);
             call_previous(signal, info, context);
         }
     }
@@ -101,25 +107,31 @@ extern "C" fn on_signal(signal: libc::c_int, info: *mut libc::siginfo_t, context
 }
 
 fn take_sample(capture: &Capture, payload: Payload, overrun: u64, registers: &Registers) {
+    let tid = current_tid();
     match payload {
         Payload::ThreadCpu { slot } => {
-            let Some(slot) = own_slot(capture, slot).and_then(Taking::begin) else { return };
+            let Some(slot) = own_slot(capture, slot, tid).and_then(Taking::begin) else { return };
             let cpu_ns = thread_cpu_ns();
             let accounted = slot.cpu_accounted_ns.swap(cpu_ns, Ordering::Relaxed);
             // Signed: the first weight is measured from a random point before the timer was armed.
             let weight = (cpu_ns.wrapping_sub(accounted) as i64).max(0) as u64;
-            record(capture, Some(&slot), SampleKind::Cpu, weight, 0, registers);
+            record(capture, &slot.ring, &Due { tid, kind: SampleKind::Cpu, weight, cpu_part: 0 }, registers);
         }
         Payload::ProcessCpu => {
             // Threads with timers of their own are counted by those; this timer stands in for all others.
-            if !capture.armed.contains(current_tid()) {
+            if !capture.armed.contains(tid) {
                 let weight = capture.process_period_ns.load(Ordering::Relaxed).saturating_mul(1 + overrun);
-                record(capture, None, SampleKind::Cpu, weight, 0, registers);
+                match capture.guest_ring(tid) {
+                    Some(ring) => {
+                        record(capture, &ring, &Due { tid, kind: SampleKind::Cpu, weight, cpu_part: 0 }, registers);
+                    }
+                    None => capture.count_guest_drop(weight),
+                }
                 capture.counters.guest_samples.fetch_add(1, Ordering::Relaxed);
             }
         }
         Payload::Wall { slot } => {
-            let Some(slot) = own_slot(capture, slot).and_then(Taking::begin) else { return };
+            let Some(slot) = own_slot(capture, slot, tid).and_then(Taking::begin) else { return };
             slot.span_pointer_at.store(published_at(), Ordering::Relaxed);
             let (now, cpu_ns) = (monotonic_ns(), thread_cpu_ns());
             let elapsed = now.saturating_sub(slot.last_wall_ns.swap(now, Ordering::Relaxed)).max(1);
@@ -128,16 +140,16 @@ fn take_sample(capture: &Capture, payload: Payload, overrun: u64, registers: &Re
             let weight = elapsed.min(LONGEST_WALL_GAP_NS);
             let cpu_part = (u128::from(weight) * u128::from(on_cpu) / u128::from(elapsed)) as u64;
             if current_span_key().is_some() {
-                record(capture, Some(&slot), SampleKind::Wall, weight, cpu_part, registers);
+                record(capture, &slot.ring, &Due { tid, kind: SampleKind::Wall, weight, cpu_part }, registers);
             }
         }
     }
 }
 
-/// The slot, if it still belongs to this thread: a signal may come late, when the slot has a new owner, and two
+/// The slot, if it still belongs to this thread, `tid`: a signal may come late, when the slot has a new owner, and two
 /// threads must never write to one ring.
-fn own_slot(capture: &Capture, index: usize) -> Option<&Slot> {
-    capture.slot(index).filter(|slot| slot.tid.load(Ordering::Relaxed) == current_tid())
+fn own_slot(capture: &Capture, index: usize, tid: libc::pid_t) -> Option<&Slot> {
+    capture.slot(index).filter(|slot| slot.tid.load(Ordering::Relaxed) == tid)
 }
 
 /// The right to write to the ring of one's own thread: held by one handler at a time, though they may nest. One that is
@@ -169,27 +181,30 @@ impl Drop for Taking<'_> {
     }
 }
 
-fn record(capture: &Capture, slot: Option<&Slot>, kind: SampleKind, weight: u64, extra: u64, registers: &Registers) {
+/// What a sample stands for.
+struct Due {
+    tid: libc::pid_t,
+    kind: SampleKind,
+    weight: u64,
+    /// How much of a wall-clock weight was spent on a CPU.
+    cpu_part: u64,
+}
+
+fn record(capture: &Capture, ring: &Ring, due: &Due, registers: &Registers) {
     let span = current_span_key().unwrap_or_default();
-    let tid = slot.map_or_else(current_tid, |slot| slot.tid.load(Ordering::Relaxed));
     capture.unwinding.with_stack(registers, |stack| {
         let sample = Sample {
-            kind,
+            kind: due.kind,
             flags: stack.flags,
             monotonic_ns: monotonic_ns(),
-            weight,
-            extra,
+            weight: due.weight,
+            extra: due.cpu_part,
             extra2: 0,
-            tid,
+            tid: due.tid,
             span,
             frames: stack.frames,
         };
-        match slot {
-            Some(slot) => {
-                slot.ring.push(&sample.head(), sample.frames, sample.weight);
-            }
-            None => capture.push_as_guest(&sample),
-        }
+        ring.push(&sample.head(), sample.frames, sample.weight);
     });
 }
 

@@ -10,6 +10,7 @@ pub(crate) mod address_space;
 pub(crate) mod capture;
 pub(crate) mod clock;
 mod handler;
+mod interruption;
 pub(crate) mod modules;
 pub(crate) mod registers;
 mod ring;

@@ -11,21 +11,35 @@ pub(crate) struct Registers {
 }
 
 impl Registers {
-    /// What the kernel saved when the signal interrupted the thread.
+    /// What the kernel saved when the signal interrupted the thread, which runs `handler`.
+    ///
+    /// Of signals that come together, the kernel makes each interrupt the handler of the one before at its first
+    /// instruction. That has not run yet: what was interrupted is what its own context, its third argument, says.
     ///
     /// # Safety
-    /// `context` is the third argument of a handler installed with SA_SIGINFO.
-    pub(crate) unsafe fn of_interrupted(context: *mut libc::c_void) -> Registers {
-        // SAFETY: the kernel passes a valid ucontext.
-        let machine = unsafe { &(*context.cast::<libc::ucontext_t>()).uc_mcontext };
-        #[cfg(target_arch = "x86_64")]
-        {
-            let register = |index: libc::c_int| machine.gregs[index as usize] as u64;
-            Registers { pc: register(libc::REG_RIP), sp: register(libc::REG_RSP), fp: register(libc::REG_RBP) }
+    /// `context` is the third argument of `handler`, installed with SA_SIGINFO.
+    pub(crate) unsafe fn of_interrupted(context: *mut libc::c_void, handler: usize) -> Registers {
+        let mut context = context;
+        loop {
+            // SAFETY: the kernel passes a valid ucontext to each handler.
+            let machine = unsafe { &(*context.cast::<libc::ucontext_t>()).uc_mcontext };
+            #[cfg(target_arch = "x86_64")]
+            let (registers, third_argument) = {
+                let register = |index: libc::c_int| machine.gregs[index as usize] as u64;
+                let (pc, sp, fp) = (register(libc::REG_RIP), register(libc::REG_RSP), register(libc::REG_RBP));
+                (Registers { pc, sp, fp }, register(libc::REG_RDX))
+            };
+            // The interrupted program counter itself, not x30: the link register is the caller's address.
+            #[cfg(target_arch = "aarch64")]
+            let (registers, third_argument) = {
+                let (fp, lr) = (machine.regs[29], machine.regs[30]);
+                (Registers { pc: machine.pc, sp: machine.sp, fp, lr }, machine.regs[2])
+            };
+            if registers.pc != handler as u64 {
+                return registers;
+            }
+            context = third_argument as *mut libc::c_void;
         }
-        // The interrupted program counter itself, not x30: the link register is the caller's address.
-        #[cfg(target_arch = "aarch64")]
-        Registers { pc: machine.pc, sp: machine.sp, fp: machine.regs[29], lr: machine.regs[30] }
     }
 
     /// The registers right here. Inlined, so that the first frame is the function that asks.
