@@ -3,6 +3,7 @@
 use hashbrown::HashMap;
 use hotspan_model::Labels;
 
+use crate::selector::label_value;
 use crate::series::SeriesEntry;
 
 /// Groups of series.
@@ -20,7 +21,7 @@ impl Groups {
         let mut groups = Self::default();
         let mut index: HashMap<Labels, usize> = HashMap::new();
         for entry in entries {
-            let pairs = group_by.iter().filter_map(|name| Some((name.as_str(), entry.labels.get(name)?)));
+            let pairs = group_by.iter().filter_map(|name| Some((name.as_str(), label_value(&entry.labels, name)?)));
             let group = *index.entry(Labels::from_pairs(pairs)).or_insert_with_key(|labels| {
                 groups.labels.push(labels.clone());
                 groups.labels.len() - 1

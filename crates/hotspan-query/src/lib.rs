@@ -67,7 +67,7 @@ pub use outline::SpanOutline;
 pub use owners::{SampleOwners, SpanKey};
 pub use process::{Process, ProcessTime};
 pub use samples::{FARTHEST_SAMPLE, SampleFrame, SamplePage, SampleRow};
-pub use selector::{Matcher, Selector};
+pub use selector::{Matcher, Selector, plain_name};
 pub use series::SeriesEntry;
 pub use timeline::{Exemplars, StepValue, Timeline, TimelineQuery};
 pub use trace::{StoredSpan, StoredTrace, TraceRun};

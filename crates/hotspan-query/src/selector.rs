@@ -58,7 +58,7 @@ impl Matcher {
 
     fn fits(&self, labels: &Labels) -> bool {
         // As in Prometheus, a label that is not there counts as empty.
-        let value = labels.get(&self.name).unwrap_or_default();
+        let value = label_value(labels, &self.name).unwrap_or_default();
         match &self.test {
             Test::Equal(wanted) => value == wanted,
             Test::NotEqual(unwanted) => value != unwanted,
@@ -67,6 +67,20 @@ impl Matcher {
             Test::MatchesNot(pattern) => !pattern.is_match(value),
         }
     }
+}
+
+/// The value of a label, or else of the one that has dots where this name has underscores: Grafana's data source can
+/// write no dots, and its "profiles for this span" asks for `service_namespace`.
+pub(crate) fn label_value<'l>(labels: &'l Labels, name: &str) -> Option<&'l str> {
+    labels.get(name).or_else(|| {
+        let is_same = |known: &str| known.contains('.') && known.len() == name.len() && plain_name(known) == name;
+        labels.iter().find(|(known, _)| is_same(known)).map(|(_, value)| value)
+    })
+}
+
+/// A label's name for those who can write no dots.
+pub fn plain_name(name: &str) -> String {
+    name.replace('.', "_")
 }
 
 impl fmt::Display for Matcher {
@@ -246,11 +260,19 @@ mod tests {
             r#"{"otel.scope.name"="x"}"#,
             r#"{otel.scope.name="x", absent=""}"#,
             r#"{version!~"2.*", service_name!="other",}"#,
+            r#"{otel_scope_name="x", otel_scope_name!="y"}"#,
         ];
         for text in fits {
             assert!(Selector::parse(text).unwrap().fits(&labels()), "{text}");
         }
-        for text in [r#"{service_name="sho"}"#, r#"{version=~"1"}"#, r#"{version!~".*"}"#] {
+        let misses = [
+            r#"{service_name="sho"}"#,
+            r#"{version=~"1"}"#,
+            r#"{version!~".*"}"#,
+            "{otel_scope_name=y}",
+            "{ver.ion=1.2}",
+        ];
+        for text in misses {
             assert!(!Selector::parse(text).unwrap().fits(&labels()), "{text}");
         }
     }

@@ -12,7 +12,7 @@ use hotspan_model::{Labels, SeriesId, TenantId};
 
 use crate::Engine;
 use crate::error::Result;
-use crate::selector::Selector;
+use crate::selector::{Selector, label_value};
 
 /// One label set that profiles came with.
 #[derive(Debug, Clone)]
@@ -115,7 +115,7 @@ impl Engine {
         until: i64,
     ) -> Result<Vec<String>> {
         let series = self.series(tenant, &self.snapshot(), selector, from, until).await?;
-        let values: BTreeSet<&str> = series.iter().filter_map(|entry| entry.labels.get(name)).collect();
+        let values: BTreeSet<&str> = series.iter().filter_map(|entry| label_value(&entry.labels, name)).collect();
         Ok(values.into_iter().map(str::to_owned).collect())
     }
 }

@@ -6,7 +6,7 @@ mod support;
 
 use serde_json::{Value, json};
 use support::querier::{CPU, ask, ask_json, ingest_stacks};
-use support::{Server, now_nanos};
+use support::{Server, now_nanos, request};
 
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 
@@ -115,6 +115,38 @@ fn points_name_their_exemplars() {
         (&point["exemplars"][0]["spanId"], &point["exemplars"][0]["value"]),
         (&json!("00000000000000cc"), &json!("30"))
     );
+}
+
+/// Scenario: labels with dots, as OpenTelemetry names them, asked for by a client that can write none.
+/// Guarantee: they are listed, valued, grouped by and selected with underscores; who can write dots gets dots.
+#[test]
+fn labels_with_dots_need_none() {
+    let (_store, server) = Server::fresh();
+    let minute = minute();
+    ingest_stacks(&server, "shop{service.version=1,service.namespace=eu}", minute + 5, "main;a 10");
+    ingest_stacks(&server, "shop{service.version=2,service.namespace=eu}", minute + 5, "main;b 30");
+    let times = json!({"start": (minute * 1000).to_string(), "end": ((minute + 300) * 1000).to_string()});
+    let names = ask_json(&server, "LabelNames", &times)["names"].to_string();
+    assert!(names.contains("service_version") && !names.contains("service.version"), "{names}");
+    let accept = [("accept", "*/*;allow-utf8-labelnames=true"), ("content-type", "application/json")];
+    let path = "/querier.v1.QuerierService/LabelNames";
+    let answer = request(server.address("http"), "POST", path, &accept, times.to_string().as_bytes()).unwrap().text();
+    assert!(answer.contains("service.version") && !answer.contains("service_version"), "{answer}");
+    let mut question = times;
+    question["name"] = json!("service_version");
+    assert_eq!(ask_json(&server, "LabelValues", &question)["names"], json!(["1", "2"]));
+    let series = ask_json(&server, "SelectSeries", &selected(minute, &json!({"groupBy": ["service_version"]})));
+    let values: Vec<(&Value, &Value)> = series["series"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| (&one["labels"][0], &one["points"][0]["value"]))
+        .collect();
+    let version = |value: &str| json!({"name": "service_version", "value": value});
+    assert_eq!(values, [(&version("1"), &json!(10.0)), (&version("2"), &json!(30.0))]);
+    let wanted = json!({"labelSelector": r#"{service_name="shop", service_namespace="eu", service_version!="1"}"#});
+    let graph = ask_json(&server, "SelectMergeStacktraces", &selected(minute, &wanted))["flamegraph"].clone();
+    assert_eq!(graph["total"], "30");
 }
 
 /// Scenario: profiles for Go's optimiser: only leaves, and those without their lines.

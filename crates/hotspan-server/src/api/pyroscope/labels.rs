@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use hotspan_lake::Table;
 use hotspan_model::{Labels, ProfileType};
-use hotspan_query::Selector;
+use hotspan_query::{Selector, plain_name};
 use http::header;
 
 use super::messages::{
@@ -32,9 +32,10 @@ pub(super) async fn label_names(asked: Asked<LabelNamesRequest>) -> Result<Names
     for selector in selectors(&asked.message.matchers)? {
         names.extend(asked.core.engine.label_names(&asked.tenant, &selector, from, until).await?);
     }
-    // Clients that put names into selectors without quotes can't use those with dots, and do not ask for them.
+    // Clients that put names into selectors without quotes can't use those with dots: they get names that they can.
     let mut accepts = asked.headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
     if !accepts.any(|accept| accept.replace(' ', "").contains("allow-utf8-labelnames=true")) {
+        names = names.iter().map(|name| plain_name(name)).collect();
         names.retain(|name| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'));
     }
     Ok(NamesResponse { names: names.into_iter().collect() })
