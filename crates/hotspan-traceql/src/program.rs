@@ -121,8 +121,17 @@ impl Program {
 pub struct Search {
     pipeline: PipelineOp,
     span_filter: Option<SpanFilter>,
-    shown: Vec<(String, Node)>,
+    shown: Vec<Shown>,
     sink: Option<Sink>,
+}
+
+/// A field that a search result shows.
+#[derive(Debug, Clone)]
+struct Shown {
+    name: String,
+    node: Node,
+    /// Whether a span has one for each of its events or links.
+    is_repeated: bool,
 }
 
 /// A search that judges each span alone.
@@ -190,7 +199,11 @@ impl Search {
         let shown = shown
             .iter()
             .filter(|field| !has_its_own_place(field))
-            .map(|field| (field.unscoped_name(), Node::Field(lowering.field_ref(field))))
+            .map(|field| Shown {
+                name: field.unscoped_name(),
+                node: Node::Field(lowering.field_ref(field)),
+                is_repeated: field.is_repeated(),
+            })
             .collect();
         Ok(Self { pipeline, span_filter, shown, sink })
     }
@@ -206,10 +219,14 @@ impl Search {
     }
 
     /// The fields a search result shows for a span: what the query touched or selected, under names without scope.
+    /// Of several events or links the last that has the field is shown, as one value that can be searched for.
     pub fn span_attributes<S: SpanSource>(&self, view: &TraceView<'_, S>, span: usize) -> Vec<(String, Value)> {
         let mut attributes: Vec<(String, Value)> = Vec::new();
-        for (name, node) in &self.shown {
-            let value = node.owned_value(view, span);
+        for Shown { name, node, is_repeated } in &self.shown {
+            let value = match node.owned_value(view, span) {
+                Value::Array(values) if *is_repeated => values.into_iter().next_back().unwrap_or(Value::Nil),
+                value => value,
+            };
             if value != Value::Nil && !attributes.iter().any(|(known, _)| known == name) {
                 attributes.push((name.clone(), value));
             }

@@ -160,15 +160,17 @@ fn series(client: &Client, arguments: &QueryArguments) -> anyhow::Result<String>
     Ok(table.draw())
 }
 
-/// `key=value`, for an attribute as OTLP writes it. Of many values, the first.
+/// `key=value`, for an attribute as OTLP writes it. Of many values, which come as a JSON list, the first.
 fn attribute_text(attribute: &Value) -> String {
     let key = attribute["key"].as_str().unwrap_or_default();
     let value = &attribute["value"];
-    let several = list(&value["arrayValue"]["values"]);
-    match several {
-        [] => format!("{key}={}", value_text(value)),
-        [only] => format!("{key}={}", value_text(only)),
-        [first, rest @ ..] => format!("{key}={} and {} more", value_text(first), rest.len()),
+    let text = value_text(value);
+    let several = text.starts_with('[').then(|| serde_json::from_str::<Vec<Value>>(&text).ok()).flatten();
+    match several.as_deref() {
+        Some([first, rest @ ..]) if !rest.is_empty() => {
+            format!("{key}={} and {} more", first.as_str().map_or(first.to_string(), str::to_owned), rest.len())
+        }
+        _ => format!("{key}={text}"),
     }
 }
 

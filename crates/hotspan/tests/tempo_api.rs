@@ -6,9 +6,11 @@ mod support;
 
 use bytes::{Buf, BufMut};
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
-use opentelemetry_proto::tonic::trace::v1::Span;
+use opentelemetry_proto::tonic::common::v1::{AnyValue, ArrayValue, KeyValue, any_value};
+use opentelemetry_proto::tonic::trace::v1::span::Event;
+use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span};
 use prost::Message;
-use serde_json::Value;
+use serde_json::{Value, json};
 use support::{
     Server, TestSample, now_nanos, percent_encoded, profile_request, request, text_attribute, trace_request,
 };
@@ -118,6 +120,8 @@ struct MetricsResponse {
 struct MetricsSeries {
     #[prost(message, repeated, tag = "2")]
     samples: Vec<Sample>,
+    #[prost(message, repeated, tag = "4")]
+    exemplars: Vec<Texts>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -202,7 +206,7 @@ fn protobuf_by_accept() {
     assert_eq!(second.trace, Some(trace));
     let absent: TraceByIdResponse = get_protobuf(&server, &format!("/api/v2/traces/{}", "77".repeat(16)));
     assert_eq!(absent.trace, Some(ExportTraceServiceRequest::default()));
-    assert_eq!(server.get_json(&format!("/api/v2/traces/{}", "77".repeat(16)))["trace"], serde_json::json!({}));
+    assert_eq!(server.get_json(&format!("/api/v2/traces/{}", "77".repeat(16)))["trace"], json!({}));
     assert_eq!(server.get(&format!("/api/traces/{}", "77".repeat(16))).unwrap().status, 404);
 
     let found: SearchResponse = get_protobuf(&server, "/api/search?q=%7B%7D");
@@ -351,6 +355,112 @@ async fn streams_over_grpc() {
         let status = streamed::<_, MetricsResponse>(address, "MetricsQueryRange", &many).await.unwrap_err();
         assert!(status.message().contains("limit"), "{status:?}");
     }
+}
+
+/// Scenario: a series that leads in the first segment read and not over all, streamed as the first of its kind, by a
+/// comparison that it fails in the end, and plainly with exemplars.
+/// Guarantee: whoever keeps every point that a part had, as Grafana does, ends with the answer that is not streamed.
+#[tokio::test]
+async fn parts_take_nothing_back() {
+    let (_store, server) = Server::fresh();
+    let now = now_nanos();
+    let at = |second: u64| now - 100 * SECOND + second * SECOND;
+    send(&server, "front", (1..=3).map(|id| span(1, id, 0, "early", at(u64::from(id)), MS)).collect());
+    send(&server, "front", vec![span(2, 1, 0, "late", at(50), MS), span(2, 2, 1, "late", at(51), MS)]);
+    let whole_range = |query: &str| MetricsRequest {
+        query: query.to_owned(),
+        start: now - 3600 * SECOND,
+        end: now + 3600 * SECOND,
+        step: 7200 * SECOND,
+    };
+    for query in
+        ["{ } | rate() by (name) | topk(1)", "{ } | rate() by (name) < 0.0003", "{ } | compare({ name = \"early\" })"]
+    {
+        let parts: Vec<MetricsResponse> =
+            streamed(server.address("tempo"), "MetricsQueryRange", &whole_range(query)).await.unwrap();
+        let (last, before) = parts.split_last().unwrap();
+        assert!(!before.is_empty() && before.iter().all(|part| part.series.is_empty()), "{query}: {parts:?}");
+        assert!(!last.series.is_empty(), "{query}");
+    }
+    let parts: Vec<MetricsResponse> =
+        streamed(server.address("tempo"), "MetricsQueryRange", &whole_range("{ } | rate() by (name)")).await.unwrap();
+    let (last, before) = parts.split_last().unwrap();
+    assert!(before.iter().any(|part| !part.series.is_empty()), "{parts:?}");
+    assert!(before.iter().flat_map(|part| &part.series).all(|series| series.exemplars.is_empty()), "{parts:?}");
+    assert!(last.series.iter().all(|series| !series.exemplars.is_empty()), "{last:?}");
+}
+
+fn event(name: &str, attributes: Vec<KeyValue>) -> Event {
+    Event { name: name.to_owned(), attributes, ..Event::default() }
+}
+
+fn value_attribute(key: &str, value: any_value::Value) -> KeyValue {
+    KeyValue { key: key.to_owned(), value: Some(AnyValue { value: Some(value) }), ..KeyValue::default() }
+}
+
+/// Scenario: fields that a span has once for each event, and lists, selected, grouped by and counted by.
+/// Guarantee: values are texts and numbers, never lists, which stop Grafana's search and empty its labels: of events
+/// the last stands for all, one value stands for itself, and a list is one text.
+#[test]
+fn tables_and_labels_hold_no_lists() {
+    let (_store, server) = Server::fresh();
+    let now = now_nanos();
+    let tries = |count: i64| value_attribute("tries", any_value::Value::IntValue(count));
+    let once = Span {
+        events: vec![event("exception", vec![text_attribute("exception.type", "timeout"), tries(1)])],
+        ..span(1, 1, 0, "once", now - 9 * SECOND, MS)
+    };
+    let list = ["a", "b"].map(|text| AnyValue { value: Some(any_value::Value::StringValue(text.to_owned())) });
+    let twice = Span {
+        events: vec![
+            event("exception", vec![text_attribute("exception.type", "timeout"), tries(1)]),
+            event("exception", vec![text_attribute("exception.type", "refused"), tries(2)]),
+        ],
+        attributes: vec![value_attribute("list", any_value::Value::ArrayValue(ArrayValue { values: list.to_vec() }))],
+        ..span(2, 1, 0, "twice", now - 8 * SECOND, MS)
+    };
+    send(&server, "front", vec![once, twice]);
+    let query = percent_encoded("{ } | select(event.exception.type, event.tries, span.list)");
+    let found = server.get_json(&format!("/api/search?q={query}"));
+    let attributes = |trace: usize| found["traces"][trace]["spanSets"][0]["spans"][0]["attributes"].clone();
+    assert_eq!(
+        attributes(0),
+        json!([
+            {"key": "exception.type", "value": {"stringValue": "refused"}},
+            {"key": "tries", "value": {"intValue": "2"}},
+            {"key": "list", "value": {"stringValue": r#"["a","b"]"#}},
+        ])
+    );
+    assert_eq!(
+        attributes(1),
+        json!([
+            {"key": "exception.type", "value": {"stringValue": "timeout"}},
+            {"key": "tries", "value": {"intValue": "1"}},
+        ])
+    );
+    let query = percent_encoded("{ } | count_over_time() by (event.exception.type)");
+    let counted = server.get_json(&format!("/api/metrics/query?q={query}"));
+    let labels: Vec<&Value> =
+        counted["series"].as_array().unwrap().iter().map(|one| &one["labels"][0]["value"]["stringValue"]).collect();
+    assert_eq!(labels, ["timeout", r#"["timeout","refused"]"#]);
+}
+
+/// Scenario: a span whose resource says nothing, and whose scope and status were not sent.
+/// Guarantee: its trace holds it with a resource that names the service it is found under, a scope and a status,
+/// without which Grafana's trace view leaves the span out or fails.
+#[test]
+fn a_span_of_nobody_is_shown() {
+    let (_store, server) = Server::fresh();
+    let sent = span(1, 1, 0, "alone", now_nanos() - 9 * SECOND, MS);
+    let scope_spans = vec![ScopeSpans { spans: vec![sent], ..ScopeSpans::default() }];
+    let body = ExportTraceServiceRequest { resource_spans: vec![ResourceSpans { scope_spans, ..Default::default() }] };
+    assert_eq!(server.post("/v1/traces", "application/x-protobuf", &body.encode_to_vec()).unwrap().status, 200);
+    let query = percent_encoded("{ resource.service.name = \"unknown_service\" }");
+    assert_eq!(ids_of(&server.get_json(&format!("/api/search?q={query}"))), ["01"]);
+    let answer: TraceByIdResponse = get_protobuf(&server, &format!("/api/v2/traces/{}", "01".repeat(16)));
+    let group = &answer.trace.unwrap().resource_spans[0];
+    assert_eq!(group.resource.as_ref().unwrap().attributes, [text_attribute("service.name", "unknown_service")]);
+    assert!(group.scope_spans[0].scope.is_some() && group.scope_spans[0].spans[0].status.is_some(), "{group:?}");
 }
 
 /// Scenario: traces whose matching span comes long after their start, more than a page, ordered both ways.

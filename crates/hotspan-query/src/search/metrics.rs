@@ -104,7 +104,8 @@ impl Engine {
 }
 
 impl MetricsRun {
-    /// The series as far as they are known; none when all has been given.
+    /// The series as far as they are known; none when all has been given. Readers put parts together point by point,
+    /// and a point that a later part lacks stays: what may turn out otherwise is given at the end alone.
     pub async fn next_part(&mut self) -> Result<Option<MetricsAnswer>> {
         if self.state.is_none() {
             return Ok(None);
@@ -113,8 +114,7 @@ impl MetricsRun {
         let started = Instant::now();
         while self.step().await? {
             if is_first || started.elapsed() > PART_INTERVAL {
-                let so_far = self.state.clone();
-                return Ok(Some(self.answer_of(so_far).await?));
+                return Ok(Some(self.so_far()));
             }
         }
         Ok(Some(self.finish().await?))
@@ -126,12 +126,18 @@ impl MetricsRun {
         self.finish().await
     }
 
-    async fn finish(&mut self) -> Result<MetricsAnswer> {
-        let state = self.state.take();
-        self.answer_of(state).await
+    /// What is known of the series, without exemplars: their values grow too, and others may be chosen in the end.
+    fn so_far(&self) -> MetricsAnswer {
+        let series = match (&self.state, self.program.metrics()) {
+            (Some(state), Some(metrics)) if !metrics.takes_back() => metrics.finish(state.clone()),
+            _ => Vec::new(),
+        };
+        let series = series.into_iter().map(|series| Series { exemplars: Vec::new(), ..series });
+        MetricsAnswer { series: series.collect(), inspected: self.inspected, notes: Vec::new() }
     }
 
-    async fn answer_of(&self, state: Option<MetricsState>) -> Result<MetricsAnswer> {
+    async fn finish(&mut self) -> Result<MetricsAnswer> {
+        let state = self.state.take();
         let (Some(state), Some(metrics)) = (state, self.program.metrics()) else { return Ok(MetricsAnswer::default()) };
         let notes = state.notes();
         let mut series = metrics.finish(state);

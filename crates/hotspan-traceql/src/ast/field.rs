@@ -108,6 +108,17 @@ impl Field {
             Self::Attribute { name, .. } => name.clone(),
         }
     }
+
+    /// Whether a span has a value of it for each of its events or links.
+    pub fn is_repeated(&self) -> bool {
+        match self {
+            Self::Intrinsic(intrinsic) => matches!(
+                intrinsic,
+                Intrinsic::EventName | Intrinsic::EventTimeSinceStart | Intrinsic::LinkTraceId | Intrinsic::LinkSpanId
+            ),
+            Self::Attribute { scope, .. } => matches!(scope, Scope::Event | Scope::Link),
+        }
+    }
 }
 
 /// A comparison.

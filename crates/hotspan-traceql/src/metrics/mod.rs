@@ -73,6 +73,16 @@ enum Tree {
     Staged { of: Box<Tree>, stage: SecondStage },
 }
 
+impl Tree {
+    fn is_staged(&self) -> bool {
+        match self {
+            Self::Leaf(_) | Self::Number(_) => false,
+            Self::Binary { lhs, rhs, .. } => lhs.is_staged() || rhs.is_staged(),
+            Self::Staged { .. } => true,
+        }
+    }
+}
+
 /// Values of each attribute that `compare()` reports unless told otherwise.
 const DEFAULT_COMPARE_TOP: u32 = 10;
 
@@ -118,6 +128,12 @@ impl Metrics {
 
     pub(crate) fn compares(&self) -> bool {
         self.leaves.iter().any(|leaf| matches!(leaf.function, Function::Compare { .. }))
+    }
+
+    /// Whether points of a partial result may be missing from the whole one: more spans make another series the
+    /// first, or carry a value past what it is compared with.
+    pub fn takes_back(&self) -> bool {
+        self.compares() || self.tree.is_staged()
     }
 
     /// An empty state to fold spans into.

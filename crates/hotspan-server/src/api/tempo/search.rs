@@ -7,7 +7,7 @@ use http::HeaderMap;
 
 use super::answer::{Form, Plain, TextError};
 use super::messages::{FoundSpan, SearchMetrics, SearchResponse, ServiceStats, SpanSet, TraceSearchMetadata};
-use super::otlp_messages::{AnyValue, ArrayValue, KeyValue, ValueKind};
+use super::otlp_messages::{AnyValue, KeyValue, ValueKind};
 use super::parameters::Parameters;
 use crate::api::asker::{Asker, Given};
 
@@ -88,13 +88,28 @@ fn value_message(value: &Value) -> AnyValue {
         Value::Int(value) => ValueKind::IntValue(*value),
         Value::Float(value) => ValueKind::DoubleValue(*value),
         Value::Str(text) => ValueKind::StringValue(text.clone()),
-        Value::Array(values) => {
-            ValueKind::ArrayValue(ArrayValue { values: values.iter().map(value_message).collect() })
-        }
+        // Grafana's tables and series know no lists: its search fails on one, and its labels are empty.
+        Value::Array(values) => match values.as_slice() {
+            [only] => return value_message(only),
+            several => ValueKind::StringValue(json_list(several).to_string()),
+        },
         Value::Duration(nanos) => ValueKind::StringValue(go_duration(*nanos)),
         other => ValueKind::StringValue(other.to_string()),
     };
     AnyValue { value: Some(kind) }
+}
+
+fn json_list(values: &[Value]) -> serde_json::Value {
+    let element = |value: &Value| match value {
+        Value::Bool(value) => (*value).into(),
+        Value::Int(value) => (*value).into(),
+        Value::Float(value) => (*value).into(),
+        Value::Str(text) => text.as_str().into(),
+        Value::Array(values) => json_list(values),
+        Value::Duration(nanos) => go_duration(*nanos).into(),
+        other => other.to_string().into(),
+    };
+    serde_json::Value::Array(values.iter().map(element).collect())
 }
 
 /// A duration as Go writes it, which is what Tempo's clients read: `1m30.5s`, `397.130999ms`, `0s`.

@@ -12,6 +12,9 @@ use super::otlp_messages::{
 /// The attribute by which Grafana knows that a span has a profile; its value is the span's id.
 const PROFILE_ID: &str = "pyroscope.profile.id";
 
+/// The service that spans without one are found under.
+const UNKNOWN_SERVICE: &str = "unknown_service";
+
 /// Spans grouped by resource and scope. Those in `profiled` say so in an attribute, whatever the sender set.
 pub(super) fn resource_spans(spans: &[StoredSpan], profiled: &HashSet<SpanId>) -> Vec<ResourceSpans> {
     let mut groups: Vec<(ResourceSpans, HashMap<&str, usize>)> = Vec::new();
@@ -33,11 +36,13 @@ pub(super) fn resource_spans(spans: &[StoredSpan], profiled: &HashSet<SpanId>) -
 
 fn empty_group(resource: &str) -> ResourceSpans {
     let stored: serde_json::Value = serde_json::from_str(resource).unwrap_or_default();
+    let mut attributes = attribute_messages(&attributes_from_json(&stored["attributes"].to_string()));
+    // Grafana leaves out the spans of a resource that says nothing.
+    if attributes.is_empty() {
+        attributes.push(ValueKind::StringValue(UNKNOWN_SERVICE.to_owned()).under("service.name"));
+    }
     ResourceSpans {
-        resource: Some(Resource {
-            attributes: attribute_messages(&attributes_from_json(&stored["attributes"].to_string())),
-            dropped_attributes_count: count_in(&stored),
-        }),
+        resource: Some(Resource { attributes, dropped_attributes_count: count_in(&stored) }),
         scope_spans: Vec::new(),
         schema_url: text_in(&stored, "schema_url"),
     }
