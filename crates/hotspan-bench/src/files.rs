@@ -17,7 +17,7 @@ use crate::ingest::{Target, send_to};
 use crate::large_recording::{inflated_chunk, moved_by};
 use crate::run::{Outcome, Place, progress};
 use crate::server::Server;
-use crate::spool::SpoolWriter;
+use crate::spool::{Spool, SpoolWriter};
 use crate::table::{Unit, micros_each, millis};
 
 const RECORDING: &[u8] = include_bytes!("../../hotspan-formats/tests/fixtures/async-itimer.jfr");
@@ -31,31 +31,57 @@ pub(crate) fn run(arguments: &Arguments, place: &Place, outcome: &mut Outcome) -
     recordings(arguments, place, outcome)
 }
 
-/// What agents send to `/ingest`: a gzipped pprof file for each service and 15 seconds.
+/// pprof files as agents send them, gzipped, one for each service and 15 seconds.
+pub(crate) struct PprofFiles {
+    pub(crate) spool: Spool,
+    /// What the address of each says about it.
+    pub(crate) facts: Vec<PprofFacts>,
+}
+
+/// What an agent says about a file beside its content.
+pub(crate) struct PprofFacts {
+    pub(crate) service: String,
+    pub(crate) from: i64,
+    pub(crate) until: i64,
+}
+
+impl PprofFiles {
+    pub(crate) fn prepare(workload: &Workload, place: &Place) -> anyhow::Result<Self> {
+        progress("making pprof files");
+        let mut spool = SpoolWriter::create(&place.folder.join("pprof.spool"))?;
+        let mut facts = Vec::new();
+        for number in 0..workload.window_count() {
+            let window = workload.window(number);
+            for profile in &window.profiles {
+                spool.add(&pprof_file(&window, profile), profile.samples.len())?;
+                facts.push(PprofFacts {
+                    service: workload.fleet().services[usize::from(profile.service)].name.clone(),
+                    from: profile.start,
+                    until: profile.start + 15_000_000_000,
+                });
+            }
+        }
+        Ok(Self { spool: spool.finish()?, facts })
+    }
+
+    fn path(&self, number: usize) -> String {
+        let PprofFacts { service, from, until } = &self.facts[number];
+        format!("/ingest?name={service}&format=pprof&from={from}&until={until}&sampleRate=100")
+    }
+}
+
 fn pprof(arguments: &Arguments, place: &Place, outcome: &mut Outcome) -> anyhow::Result<()> {
     let workload = Workload::new(arguments.settings(arguments.scale))?;
-    progress("making pprof files");
-    let mut files = SpoolWriter::create(&place.folder.join("pprof.spool"))?;
-    let mut paths = Vec::new();
-    for number in 0..workload.window_count() {
-        let window = workload.window(number);
-        for profile in &window.profiles {
-            files.add(&pprof_file(&window, profile), profile.samples.len())?;
-            let service = &workload.fleet().services[usize::from(profile.service)].name;
-            let (from, until) = (profile.start, profile.start + 15_000_000_000);
-            paths.push(format!("/ingest?name={service}&format=pprof&from={from}&until={until}&sampleRate=100"));
-        }
-    }
-    let files = files.finish()?;
+    let files = PprofFiles::prepare(&workload, place)?;
     let launch = place.launch(arguments, "pprof-store")?;
     let server = launch.start()?;
     progress("sending pprof files");
-    let target = Target { address: server.http, path: &|number| paths[number].clone() };
-    let sent = send_to(&server, &files, &target, arguments.connections)?;
+    let target = Target { address: server.http, path: &|number| files.path(number) };
+    let sent = send_to(&server, &files.spool, &target, arguments.connections)?;
     // A file has two types, and so two rows for each sample.
     let stored = stored_samples(&server)?;
-    outcome.wrong_answers += usize::from(stored != 2 * files.items);
-    let each = micros_each(sent.cpu, files.items);
+    outcome.wrong_answers += usize::from(stored != 2 * files.spool.items);
+    let each = micros_each(sent.cpu, files.spool.items);
     outcome.table.figure(
         "pprof ingest, CPU a sample, acknowledged",
         Unit::Microseconds,

@@ -14,16 +14,18 @@ use std::time::Duration;
 use anyhow::Context as _;
 use bytes::Bytes;
 use hotspan_formats::otlp::{TraceSink, decode_profiles, decode_traces};
-use hotspan_formats::{Encoding, Limits, decompress};
+use hotspan_formats::{DecodeOptions, Encoding, Limits, decompress, pprof};
 use hotspan_generator::Workload;
 use hotspan_lake::catalog::now_nanos;
 use hotspan_lake::compaction::{CompactionOptions, Compactor};
 use hotspan_lake::rows::{Rows, SpanRows};
 use hotspan_lake::{Ingest, IngestOptions, Lake};
-use hotspan_model::{Resource, Scope, Span, TenantId};
+use hotspan_model::labels::SERVICE_NAME;
+use hotspan_model::{Labels, Resource, Scope, Span, TenantId};
 
 use crate::arguments::Arguments;
 use crate::expected::Expected;
+use crate::files::{PprofFacts, PprofFiles};
 use crate::prepare::prepare;
 use crate::run::{Outcome, Place, progress};
 use crate::server::cpu_time;
@@ -34,9 +36,10 @@ use crate::table::{Unit, micros_each};
 const COMMITS_PER_FIRST_LEVEL: usize = 80;
 
 #[derive(Clone, Copy)]
-enum Signal {
+enum Signal<'f> {
     Traces,
     Profiles,
+    Pprof(&'f [PprofFacts]),
 }
 
 /// CPU time of each stage.
@@ -55,9 +58,12 @@ pub(crate) fn run(arguments: &Arguments, place: &Place, outcome: &mut Outcome) -
     progress("making the data");
     let prepared = prepare(&workload, 0..workload.window_count(), arguments, &place.folder, &mut expected)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    for (name, signal, spool) in
-        [("span", Signal::Traces, &prepared.traces), ("sample", Signal::Profiles, &prepared.profiles)]
-    {
+    let files = PprofFiles::prepare(&workload, place)?;
+    for (name, signal, spool) in [
+        ("span", Signal::Traces, &prepared.traces),
+        ("sample", Signal::Profiles, &prepared.profiles),
+        ("sample of pprof", Signal::Pprof(&files.facts), &files.spool),
+    ] {
         progress(&format!("writing every {name}"));
         let store = tempfile::tempdir_in(&place.folder)?;
         let stages = runtime.block_on(write_all(spool, signal, arguments.connections, store.path()))?;
@@ -77,7 +83,7 @@ pub(crate) fn run(arguments: &Arguments, place: &Place, outcome: &mut Outcome) -
 
 async fn write_all(
     spool: &Spool,
-    signal: Signal,
+    signal: Signal<'_>,
     connections: usize,
     folder: &std::path::Path,
 ) -> anyhow::Result<Stages> {
@@ -96,7 +102,7 @@ async fn write_all(
             let before = thread_cpu()?;
             let message = decompress(Encoding::Gzip, packed, Limits::default().max_bytes)?;
             let between = thread_cpu()?;
-            let rows = decode(signal, &message, &ingest)?;
+            let rows = decode(signal, *number, &message, &ingest)?;
             stages.decompress += between - before;
             stages.decode += thread_cpu()? - between;
             let room = ingest.reserve(message.len()).await.map_err(|error| anyhow::anyhow!("{error}"))?;
@@ -148,7 +154,7 @@ impl TraceSink for SpanSink {
     }
 }
 
-fn decode(signal: Signal, message: &Bytes, ingest: &Ingest) -> anyhow::Result<Rows> {
+fn decode(signal: Signal<'_>, number: usize, message: &Bytes, ingest: &Ingest) -> anyhow::Result<Rows> {
     let limits = Limits::default();
     let mut rows = Rows::default();
     match signal {
@@ -159,6 +165,14 @@ fn decode(signal: Signal, message: &Bytes, ingest: &Ingest) -> anyhow::Result<Ro
         }
         Signal::Profiles => {
             let (set, ..) = decode_profiles(message, &limits, now_nanos())?;
+            rows.profiles.push(&set, &ingest.known().of(&TenantId::anonymous()));
+        }
+        Signal::Pprof(facts) => {
+            let PprofFacts { service, from, until } = &facts[number];
+            let mut labels = Labels::default();
+            labels.set(SERVICE_NAME, service.as_str());
+            let options = DecodeOptions { labels, from: *from, until: *until, ..DecodeOptions::default() };
+            let set = pprof::decode(message, &options)?;
             rows.profiles.push(&set, &ingest.known().of(&TenantId::anonymous()));
         }
     }

@@ -71,14 +71,23 @@ pub fn decompress(encoding: Encoding, bytes: Bytes, max_bytes: usize) -> Result<
     match encoding {
         Encoding::Identity if bytes.len() > max_bytes => Err(DecompressError::TooLarge { limit: max_bytes }),
         Encoding::Identity => Ok(bytes),
+        _ => decompress_slice(encoding, &bytes, max_bytes).map(Bytes::from),
+    }
+}
+
+/// The same for bytes that are lent, into a copy even if they are not compressed.
+pub(crate) fn decompress_slice(encoding: Encoding, bytes: &[u8], max_bytes: usize) -> Result<Vec<u8>, DecompressError> {
+    match encoding {
+        Encoding::Identity if bytes.len() > max_bytes => Err(DecompressError::TooLarge { limit: max_bytes }),
+        Encoding::Identity => Ok(bytes.to_vec()),
         Encoding::Gzip => {
-            let hint = gzip_size_hint(&bytes);
-            inflate(encoding, flate2::bufread::MultiGzDecoder::new(&bytes[..]), hint, max_bytes)
+            let hint = gzip_size_hint(bytes);
+            inflate(encoding, flate2::bufread::MultiGzDecoder::new(bytes), hint, max_bytes)
         }
         Encoding::Zstd => {
-            let hint = zstd::zstd_safe::get_frame_content_size(&bytes).ok().flatten();
+            let hint = zstd::zstd_safe::get_frame_content_size(bytes).ok().flatten();
             let mut decoder =
-                zstd::stream::read::Decoder::with_buffer(&bytes[..]).map_err(|error| corrupt(encoding, &error, 0))?;
+                zstd::stream::read::Decoder::with_buffer(bytes).map_err(|error| corrupt(encoding, &error, 0))?;
             // A frame may demand a window as large as it likes. Senders that stream ask for up to 8 MiB whatever
             // they send; beyond the limit there is nothing to look back at.
             let window_log = usize::BITS - max_bytes.leading_zeros();
@@ -100,7 +109,7 @@ fn inflate(
     mut reader: impl Read,
     size_hint: Option<usize>,
     max_bytes: usize,
-) -> Result<Bytes, DecompressError> {
+) -> Result<Vec<u8>, DecompressError> {
     // The hint is the sender's word: believed up to 8 MiB, beyond that the buffer grows with what arrives. One byte
     // more than it says shows the end without growing.
     let hint = size_hint.unwrap_or(0).saturating_add(1);
@@ -126,7 +135,7 @@ fn inflate(
         return Err(DecompressError::TooLarge { limit: max_bytes });
     }
     out.truncate(filled);
-    Ok(Bytes::from(out))
+    Ok(out)
 }
 
 fn corrupt(encoding: Encoding, error: &std::io::Error, decompressed: usize) -> DecompressError {

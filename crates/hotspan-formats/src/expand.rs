@@ -3,11 +3,10 @@
 use std::borrow::Cow;
 use std::io::Write as _;
 
-use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-use crate::compression::{DecompressError, Encoding, decompress};
+use crate::compression::{DecompressError, Encoding, decompress_slice};
 use crate::file_error::{Fault, FileError, Result};
 use crate::limits::Limits;
 
@@ -18,8 +17,8 @@ pub fn expanded<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Cow<'a, [u8]>> {
         Encoding::Gzip => (Encoding::Gzip, "gzip"),
         Encoding::Zstd => (Encoding::Zstd, "zstd"),
     };
-    match decompress(encoding, Bytes::copy_from_slice(bytes), limits.max_bytes) {
-        Ok(plain) => Ok(Cow::Owned(plain.into())),
+    match decompress_slice(encoding, bytes, limits.max_bytes) {
+        Ok(plain) => Ok(Cow::Owned(plain)),
         Err(DecompressError::TooLarge { limit }) => {
             Err(FileError::too_large(format, limit, "decompressed bytes", limit as u64))
         }

@@ -52,7 +52,15 @@ impl<'a> Outline<'a> {
     /// Reads the top level.
     pub(super) fn scan(bytes: &'a [u8], options: &DecodeOptions) -> Result<Self> {
         let (max_samples, max_symbols) = (options.max_samples(), options.max_symbols());
-        let mut outline = Self::default();
+        // About what a sample and its share of the symbols take; a guess, tables still grow as they need.
+        let expected = (bytes.len() / 256).min(1 << 13);
+        let mut outline = Self {
+            samples: Vec::with_capacity(expected),
+            locations: Vec::with_capacity(2 * expected),
+            functions: Vec::with_capacity(2 * expected),
+            strings: Vec::with_capacity(2 * expected),
+            ..Self::default()
+        };
         let mut symbols = 0;
         let mut fields = Fields::new(FORMAT, bytes, 0);
         while let Some(field) = fields.next()? {

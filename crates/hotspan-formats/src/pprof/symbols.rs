@@ -13,6 +13,9 @@ use super::outline::{Index, Outline};
 use crate::file_error::{FileError, Result};
 use crate::protobuf::Fields;
 
+/// Frames and paths that room is made for ahead of reading them; more grows with what is there.
+const MAX_AHEAD: usize = 1 << 13;
+
 /// The frames of every location.
 #[derive(Debug, Default)]
 pub(super) struct Symbols {
@@ -67,12 +70,14 @@ struct Mapping<'a> {
     flags: [bool; 4],
 }
 
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 struct Function<'a> {
-    name: &'a str,
+    /// As a person reads it.
+    name: Cow<'a, str>,
+    /// As the linker names it, if that differs.
     system_name: &'a str,
     file: &'a str,
-    start_line: i64,
+    start_line: u32,
 }
 
 const FLAG_NAMES: [&str; 4] = ["has_functions", "has_filenames", "has_line_numbers", "has_inline_frames"];
@@ -82,7 +87,11 @@ impl Symbols {
     pub(super) fn resolve<'a>(outline: &Outline<'a>, paths: &mut PathTable<'a>) -> Result<(Self, String)> {
         let (mappings, json) = read_mappings(outline)?;
         let functions = read_functions(outline)?;
-        let mut symbols = Self { frames: Vec::new(), locations: IdTable::with_expected(outline.locations.len()) };
+        let expected = outline.locations.len();
+        paths.reserve(expected.min(MAX_AHEAD), outline.samples.len().min(MAX_AHEAD));
+        let mut symbols =
+            Self { frames: Vec::with_capacity(expected.min(MAX_AHEAD)), locations: IdTable::with_expected(expected) };
+        let unknown = Function::default();
         let mut lines: Vec<(u64, i64, i64)> = Vec::new();
         for message in &outline.locations {
             let (mut id, mut mapping_id, mut address, mut folded) = (0, 0, 0, false);
@@ -106,8 +115,8 @@ impl Symbols {
             // The first line is the innermost inlined function, the last one its caller.
             for (depth, (function_id, line, column)) in lines.iter().enumerate() {
                 let function = match functions.get(*function_id) {
-                    Some(function) => *function,
-                    None if *function_id == 0 => Function::default(),
+                    Some(function) => function,
+                    None if *function_id == 0 => &unknown,
                     None => {
                         let expected = "the id of a function in the profile";
                         return Err(FileError::malformed(FORMAT, message.1, expected, function_id));
@@ -121,7 +130,7 @@ impl Symbols {
                 symbols.frames.push(paths.frame(frame));
             }
             if lines.is_empty() {
-                let mut frame = Function::default().frame(0, 0, &mapping, false, folded);
+                let mut frame = unknown.frame(0, 0, &mapping, false, folded);
                 frame.address = mapping.normalise(address);
                 symbols.frames.push(paths.frame(frame));
             }
@@ -158,16 +167,13 @@ impl<'a> Function<'a> {
         } else {
             FrameKind::Unknown
         };
-        let full = if self.name.is_empty() { self.system_name } else { self.name };
-        let function = without_shapes(full);
-        let system_name = if self.system_name == function { "" } else { self.system_name };
         Frame {
-            function,
-            system_name: Cow::Borrowed(system_name),
+            function: self.name.clone(),
+            system_name: Cow::Borrowed(self.system_name),
             file: Cow::Borrowed(self.file),
             line: u32::try_from(line).unwrap_or(0),
             column: u32::try_from(column).unwrap_or(0),
-            start_line: u32::try_from(self.start_line).unwrap_or(0),
+            start_line: self.start_line,
             mapping: Cow::Borrowed(mapping.file),
             build_id: Cow::Borrowed(mapping.build_id),
             address: 0,
@@ -218,17 +224,22 @@ fn read_functions<'a>(outline: &Outline<'a>) -> Result<IdTable<Function<'a>>> {
     let mut functions = IdTable::with_expected(outline.functions.len());
     for (position, message) in outline.functions.iter().enumerate() {
         let mut id = 0;
+        let mut name = "";
         let mut function = Function::default();
         let mut fields = Fields::new(FORMAT, message.0, message.1);
         while let Some(field) = fields.next()? {
             match field.number {
                 1 => id = field.unsigned()?,
-                2 => function.name = outline.string(Index::of(&field)?)?,
+                2 => name = outline.string(Index::of(&field)?)?,
                 3 => function.system_name = outline.string(Index::of(&field)?)?,
                 4 => function.file = outline.string(Index::of(&field)?)?,
-                5 => function.start_line = field.signed()?,
+                5 => function.start_line = u32::try_from(field.signed()?).unwrap_or(0),
                 _ => {}
             }
+        }
+        function.name = without_shapes(if name.is_empty() { function.system_name } else { name });
+        if function.system_name == function.name {
+            function.system_name = "";
         }
         // .NET's profiler leaves all ids at 0 and means the position.
         functions.insert(if id == 0 { position as u64 + 1 } else { id }, function);
