@@ -11,6 +11,7 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use hashbrown::HashMap;
 
 use super::attribute_values::{ColumnBuilder, PresentColumn, RestOfMaps};
+use super::gather::Place;
 use crate::arrays;
 use crate::error::{LakeError, Result};
 use crate::table::Table;
@@ -163,16 +164,20 @@ impl AttributeColumns {
                 columns: kept.into_iter().flatten().collect(),
             }
         } else {
-            let rows: Vec<u32> = (0..batch.num_rows() as u32).collect();
-            self.distribute(batch, &rows, kept)?
+            self.distribute(std::slice::from_ref(batch), &all_rows(batch), kept)?
         };
         self.assemble(batch, attributes)
     }
 
-    /// Some of the spans of a batch, of which `others` has all columns but the maps, with their attributes in these
+    /// Spans at these places of several batches, of which `others` has all columns but the maps, with their attributes in these
     /// columns and in the maps. The maps are the most of a span: here they are read in their new order, not moved first.
-    pub(crate) fn conform_rows(&self, maps: &RecordBatch, others: &RecordBatch, rows: &[u32]) -> Result<RecordBatch> {
-        self.assemble(others, self.distribute(maps, rows, vec![None; self.columns.len()])?)
+    pub(crate) fn conform_rows(
+        &self,
+        maps: &[RecordBatch],
+        others: &RecordBatch,
+        places: &[Place],
+    ) -> Result<RecordBatch> {
+        self.assemble(others, self.distribute(maps, places, vec![None; self.columns.len()])?)
     }
 
     fn assemble(&self, batch: &RecordBatch, attributes: Distributed) -> Result<RecordBatch> {
@@ -191,44 +196,38 @@ impl AttributeColumns {
         Ok(RecordBatch::try_new(Arc::clone(&self.schema), columns)?)
     }
 
-    /// The attributes of these rows of a batch: the two maps that are left, and the columns, of which `kept` ones have all
+    /// The attributes of the spans at these places: the two maps that are left, and the columns, of which `kept` ones have all
     /// that they can have.
-    fn distribute(&self, batch: &RecordBatch, rows: &[u32], kept: Vec<Option<ArrayRef>>) -> Result<Distributed> {
-        let texts = map_entries(arrays::maps(batch, "attributes")?)?;
-        let others = map_entries(arrays::maps(batch, "attributes_json")?)?;
+    fn distribute(
+        &self,
+        batches: &[RecordBatch],
+        places: &[Place],
+        kept: Vec<Option<ArrayRef>>,
+    ) -> Result<Distributed> {
+        let sources = batches.iter().map(|batch| self.source(batch)).collect::<Result<Vec<_>>>()?;
         let mut columns: Vec<OutputColumn> = self
             .columns
             .iter()
             .zip(kept)
             .map(|((_, column_type), kept)| match kept {
                 Some(column) => OutputColumn::Kept(column),
-                None => OutputColumn::Filled(ColumnBuilder::new(*column_type, rows.len())),
+                None => OutputColumn::Filled(ColumnBuilder::new(*column_type, places.len())),
             })
             .collect();
         let mut rest = RestOfMaps::default();
-        let leaving: Vec<(&str, PresentColumn<'_>)> = batch
-            .schema_ref()
-            .fields()
-            .iter()
-            .zip(batch.columns())
-            .filter_map(|(field, column)| {
-                let (key, column_type) = attribute_field(field)?;
-                let stays = self.places.get(key).is_some_and(|place| self.columns[*place].1 == column_type);
-                if stays { None } else { Some((key, PresentColumn::new(column.as_ref(), column_type)?)) }
-            })
-            .collect();
-        for (at, row) in rows.iter().map(|row| *row as usize).enumerate() {
-            for (key, column) in &leaving {
-                column.move_to_map(row, key, &mut rest);
+        for (at, (batch, row)) in places.iter().enumerate() {
+            let Source { texts, others, leaving } = &sources[*batch];
+            for (key, column) in leaving {
+                column.move_to_map(*row, key, &mut rest);
             }
-            for entry in texts.range_of(row) {
+            for entry in texts.range_of(*row) {
                 let (key, value) = (texts.keys.value(entry), texts.values.value(entry));
                 let builder = self.places.get(key).and_then(|place| columns[*place].builder());
                 if !builder.is_some_and(|builder| builder.push_text(at, value)) {
                     rest.texts.entry(key, value);
                 }
             }
-            for entry in others.range_of(row) {
+            for entry in others.range_of(*row) {
                 let (key, json) = (others.keys.value(entry), others.values.value(entry));
                 let builder = self.places.get(key).and_then(|place| columns[*place].builder());
                 if !builder.is_some_and(|builder| builder.push_json(at, json)) {
@@ -238,9 +237,34 @@ impl AttributeColumns {
             rest.end_row();
         }
         let (texts, others) = rest.finish()?;
-        let columns = columns.into_iter().map(|column| column.finish(rows.len())).collect();
+        let columns = columns.into_iter().map(|column| column.finish(places.len())).collect();
         Ok(Distributed { texts, others, columns })
     }
+
+    fn source<'b>(&self, batch: &'b RecordBatch) -> Result<Source<'b>> {
+        let leaving = batch.schema_ref().fields().iter().zip(batch.columns()).filter_map(|(field, column)| {
+            let (key, column_type) = attribute_field(field)?;
+            let stays = self.places.get(key).is_some_and(|place| self.columns[*place].1 == column_type);
+            if stays { None } else { Some((key, PresentColumn::new(column.as_ref(), column_type)?)) }
+        });
+        Ok(Source {
+            texts: map_entries(arrays::maps(batch, "attributes")?)?,
+            others: map_entries(arrays::maps(batch, "attributes_json")?)?,
+            leaving: leaving.collect(),
+        })
+    }
+}
+
+/// Where the attributes of a batch come from: its maps, and columns that the output does not have.
+struct Source<'b> {
+    texts: MapEntries<'b>,
+    others: MapEntries<'b>,
+    leaving: Vec<(&'b str, PresentColumn<'b>)>,
+}
+
+/// Every row of a batch that is the only one.
+fn all_rows(batch: &RecordBatch) -> Vec<Place> {
+    (0..batch.num_rows()).map(|row| (0, row)).collect()
 }
 
 /// The attributes of some spans: those in maps, and those in columns.
@@ -280,8 +304,9 @@ impl OutputColumn {
 
 /// The same spans, as far as their columns were read, with all attributes in the two maps.
 pub fn fold_attributes(batch: &RecordBatch) -> Result<RecordBatch> {
-    let rows: Vec<u32> = (0..batch.num_rows() as u32).collect();
-    let Distributed { texts, others, .. } = AttributeColumns::new(Vec::new()).distribute(batch, &rows, Vec::new())?;
+    let no_columns = AttributeColumns::new(Vec::new());
+    let Distributed { texts, others, .. } =
+        no_columns.distribute(std::slice::from_ref(batch), &all_rows(batch), Vec::new())?;
     let mut fields = Vec::new();
     let mut columns = Vec::new();
     for (field, column) in batch.schema_ref().fields().iter().zip(batch.columns()) {

@@ -3,7 +3,7 @@
 use arrow::array::{RecordBatch, UInt32Array};
 use arrow::compute::take_record_batch;
 
-use super::keys::SortKeys;
+use super::keys::{SortKeys, sorted_places};
 use super::rollup::RollupSums;
 use super::traces;
 use crate::error::Result;
@@ -14,8 +14,9 @@ use crate::table::Table;
 pub fn derive_rows(table: Table, source: &RecordBatch) -> Result<RecordBatch> {
     match table {
         Table::Traces => {
-            let order: Vec<u32> = SortKeys::of(Table::Spans, source)?.sorted_rows();
-            traces::summarise(&take_record_batch(source, &UInt32Array::from(order))?)
+            let order = sorted_places(&[SortKeys::of(Table::Spans, source)?]);
+            let rows: UInt32Array = order.into_iter().map(|(_, row)| row as u32).collect();
+            traces::summarise(&take_record_batch(source, &rows)?)
         }
         table => {
             let mut sums = RollupSums::new(table);

@@ -1,16 +1,20 @@
 //! From level 0 to level 1: young segments become sorted Parquet, and rollups and trace summaries are derived.
+//!
+//! The rows of all segments are sorted by their keys alone, and then gathered and written some thousand at a time, so that
+//! what they take once more is small and used over and over.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use arrow::array::{RecordBatch, UInt32Array};
-use arrow::compute::{concat_batches, take_record_batch};
+use arrow::array::RecordBatch;
+use arrow::datatypes::{Schema, SchemaRef};
 use hotspan_model::TenantId;
 
-use super::attributes::AttributeCounts;
-use super::keys::SortKeys;
+use super::attributes::{AttributeColumns, AttributeCounts};
+use super::gather::{Gather, Place};
+use super::keys::{SortKeys, sorted_places};
 use super::rollup::RollupSums;
-use super::traces;
+use super::traces::TraceSummaries;
 use crate::error::Result;
 use crate::segment::Piece;
 use crate::segment::dense_columns::DenseColumns;
@@ -28,59 +32,116 @@ pub(super) fn write_first_level(
     table: Table,
     batches: &[RecordBatch],
 ) -> Result<Vec<Piece>> {
-    let schema = table.schema();
-    let joined = concat_batches(&schema, batches)?;
+    let keys = batches.iter().map(|batch| SortKeys::of(table, batch)).collect::<Result<Vec<_>>>()?;
     let mut written = Vec::new();
-    for (partition, rows) in sorted_partitions(table, &joined)? {
-        let rows = UInt32Array::from(rows);
-        let sorted = match table {
-            Table::Spans => {
-                let sorted = take_record_batch(&without_attributes(&joined)?, &rows)?;
-                let summaries = traces::summarise(&sorted)?;
-                written.extend(write_sorted_by_partition(lake, tenant, Table::Traces, &summaries)?);
-                let mut counts = AttributeCounts::default();
-                counts.add(&joined)?;
-                counts.choose().conform_rows(&joined, &sorted, rows.values())?
-            }
-            Table::Samples => {
-                let sorted = take_record_batch(&joined, &rows)?;
-                let mut sums = RollupSums::new(Table::Rollup15s);
-                sums.add_samples(&sorted)?;
-                written.extend(write_sorted_by_partition(lake, tenant, Table::Rollup15s, &sums.finish()?)?);
-                sorted
-            }
-            _ => take_record_batch(&joined, &rows)?,
-        };
-        written.push(write_segment(lake, tenant, table, partition, &sorted)?);
+    for (partition, places) in sorted_partitions(table, batches, &keys)? {
+        let target = Target { lake, tenant, partition };
+        match table {
+            Table::Spans => written.extend(write_spans(target, batches, &keys, &places)?),
+            Table::Samples => written.extend(write_samples(target, batches, &places)?),
+            _ => written.push(write_rows(target, table, batches, &places)?),
+        }
     }
     Ok(written)
 }
 
+/// Whose segments are written, and for which partition.
+#[derive(Clone, Copy)]
+struct Target<'l> {
+    lake: &'l Lake,
+    tenant: &'l TenantId,
+    partition: i64,
+}
+
+fn write_spans(target: Target<'_>, batches: &[RecordBatch], keys: &[SortKeys], places: &[Place]) -> Result<Vec<Piece>> {
+    let mut counts = AttributeCounts::default();
+    for batch in batches {
+        counts.add(batch)?;
+    }
+    let columns: AttributeColumns = counts.choose();
+    let gather = Gather::new(&without_attributes(&Table::Spans.schema()), batches)?;
+    let mut summaries = TraceSummaries::default();
+    let mut file = target.create(Table::Spans, columns.schema())?;
+    let trace_of = |(batch, row): &Place| &keys[*batch].get(*row)[..2];
+    let mut rest = places;
+    while !rest.is_empty() {
+        // A trace stays in one piece, for its summary.
+        let mut end = CHUNK_ROWS.min(rest.len());
+        while end < rest.len() && trace_of(&rest[end]) == trace_of(&rest[end - 1]) {
+            end += 1;
+        }
+        let (chunk, others) = rest.split_at(end);
+        rest = others;
+        let spans = gather.rows(chunk)?;
+        summaries.add(&spans)?;
+        file.write(&columns.conform_rows(batches, &spans, chunk)?)?;
+    }
+    let mut written = write_derived(target, Table::Traces, summaries.finish()?)?;
+    written.push(file.finish(target.lake.store().as_ref())?);
+    Ok(written)
+}
+
+fn write_samples(target: Target<'_>, batches: &[RecordBatch], places: &[Place]) -> Result<Vec<Piece>> {
+    let schema = Table::Samples.schema();
+    let gather = Gather::new(&schema, batches)?;
+    let mut sums = RollupSums::new(Table::Rollup15s);
+    let mut file = target.create(Table::Samples, &schema)?;
+    for chunk in places.chunks(CHUNK_ROWS) {
+        let samples = gather.rows(chunk)?;
+        sums.add_samples(&samples)?;
+        file.write(&samples)?;
+    }
+    let mut written = write_derived(target, Table::Rollup15s, sums.finish()?)?;
+    written.push(file.finish(target.lake.store().as_ref())?);
+    Ok(written)
+}
+
+fn write_rows(target: Target<'_>, table: Table, batches: &[RecordBatch], places: &[Place]) -> Result<Piece> {
+    let schema = table.schema();
+    let gather = Gather::new(&schema, batches)?;
+    let mut file = target.create(table, &schema)?;
+    for chunk in places.chunks(CHUNK_ROWS) {
+        file.write(&gather.rows(chunk)?)?;
+    }
+    file.finish(target.lake.store().as_ref())
+}
+
+/// Writes rows that were derived from those of one partition, each to its own.
+fn write_derived(target: Target<'_>, table: Table, rows: RecordBatch) -> Result<Vec<Piece>> {
+    let batches = [rows];
+    let keys = [SortKeys::of(table, &batches[0])?];
+    let partitions = sorted_partitions(table, &batches, &keys)?;
+    let write =
+        |(partition, places): (i64, Vec<Place>)| write_rows(Target { partition, ..target }, table, &batches, &places);
+    partitions.into_iter().map(write).collect()
+}
+
 /// Spans without the maps of their attributes.
-fn without_attributes(spans: &RecordBatch) -> Result<RecordBatch> {
+fn without_attributes(schema: &Schema) -> SchemaRef {
     let is_map = |name: &str| matches!(name, "attributes" | "attributes_json");
-    let schema = spans.schema_ref();
-    let others: Vec<usize> = (0..schema.fields().len()).filter(|at| !is_map(schema.field(*at).name())).collect();
-    Ok(spans.project(&others)?)
+    let others = schema.fields().iter().filter(|field| !is_map(field.name())).cloned();
+    Arc::new(Schema::new(others.collect::<Vec<_>>()))
 }
 
 /// The rows of each partition, in the order of the table. Symbols and series that stand twice are left out.
-fn sorted_partitions(table: Table, batch: &RecordBatch) -> Result<BTreeMap<i64, Vec<u32>>> {
-    let keys = SortKeys::of(table, batch)?;
-    let times = arrays::times(batch, table.time_column())?.values();
-    let mut rows = keys.sorted_rows();
+fn sorted_partitions(table: Table, batches: &[RecordBatch], keys: &[SortKeys]) -> Result<BTreeMap<i64, Vec<Place>>> {
+    let times = batches.iter().map(|batch| Ok(arrays::times(batch, table.time_column())?.values()));
+    let times = times.collect::<Result<Vec<_>>>()?;
+    let mut places = sorted_places(keys);
     if is_set(table) {
-        rows.dedup_by(|next, row| keys.get(*next as usize) == keys.get(*row as usize));
+        let key = |(batch, row): &Place| keys[*batch].get(*row);
+        places.dedup_by(|next, place| key(next) == key(place));
     }
-    let mut partitions: BTreeMap<i64, Vec<u32>> = BTreeMap::new();
-    let (Some(earliest), Some(latest)) = (times.iter().min(), times.iter().max()) else { return Ok(partitions) };
+    let mut partitions: BTreeMap<i64, Vec<Place>> = BTreeMap::new();
+    let all_times = || times.iter().flat_map(|times| times.iter());
+    let (Some(earliest), Some(latest)) = (all_times().min(), all_times().max()) else { return Ok(partitions) };
     if table.partition_of(*earliest) == table.partition_of(*latest) {
         // Nearly always: flushes of some seconds lie in one hour.
-        partitions.insert(table.partition_of(*latest), rows);
+        partitions.insert(table.partition_of(*latest), places);
         return Ok(partitions);
     }
-    for row in rows {
-        partitions.entry(table.partition_of(times[row as usize])).or_default().push(row);
+    for (batch, row) in places {
+        partitions.entry(table.partition_of(times[batch][row])).or_default().push((batch, row));
     }
     Ok(partitions)
 }
@@ -90,15 +151,7 @@ pub(super) fn is_set(table: Table) -> bool {
     matches!(table, Table::Series | Table::Nodes | Table::Frames)
 }
 
-fn write_sorted_by_partition(lake: &Lake, tenant: &TenantId, table: Table, batch: &RecordBatch) -> Result<Vec<Piece>> {
-    let mut written = Vec::new();
-    for (partition, rows) in sorted_partitions(table, batch)? {
-        let sorted = take_record_batch(batch, &UInt32Array::from(rows))?;
-        written.push(write_segment(lake, tenant, table, partition, &sorted)?);
-    }
-    Ok(written)
-}
-
+/// Writes rows that are sorted already.
 pub(super) fn write_segment(
     lake: &Lake,
     tenant: &TenantId,
@@ -106,14 +159,18 @@ pub(super) fn write_segment(
     partition: i64,
     sorted: &RecordBatch,
 ) -> Result<Piece> {
-    let path = lake.new_object_path(tenant, table.name(), Some(partition), "parquet");
-    let store = Arc::clone(lake.store());
-    let schema = sorted.schema();
-    let dense = DenseColumns::expected(table, &schema);
-    let plan = FilePlan { table, level: 1, partition, schema: &schema, dense: &dense };
-    let mut writer = ParquetSegmentWriter::create(store.as_ref(), path, &plan)?;
+    let mut file = Target { lake, tenant, partition }.create(table, sorted.schema_ref())?;
     for start in (0..sorted.num_rows()).step_by(CHUNK_ROWS) {
-        writer.write(&sorted.slice(start, CHUNK_ROWS.min(sorted.num_rows() - start)))?;
+        file.write(&sorted.slice(start, CHUNK_ROWS.min(sorted.num_rows() - start)))?;
     }
-    writer.finish(store.as_ref())
+    file.finish(lake.store().as_ref())
+}
+
+impl Target<'_> {
+    fn create(self, table: Table, schema: &SchemaRef) -> Result<ParquetSegmentWriter> {
+        let path = self.lake.new_object_path(self.tenant, table.name(), Some(self.partition), "parquet");
+        let dense = DenseColumns::expected(table, schema);
+        let plan = FilePlan { table, level: 1, partition: self.partition, schema, dense: &dense };
+        ParquetSegmentWriter::create(self.lake.store().as_ref(), path, &plan)
+    }
 }

@@ -2,6 +2,7 @@
 
 use arrow::array::{Array, FixedSizeBinaryArray, RecordBatch};
 
+use super::gather::Place;
 use crate::arrays;
 use crate::error::Result;
 use crate::table::{Table, WINDOW_15S};
@@ -75,19 +76,6 @@ impl SortKeys {
         self.words.len() / self.width.max(1)
     }
 
-    /// The rows in the order of their keys; rows with equal keys keep their order.
-    pub(crate) fn sorted_rows(&self) -> Vec<u32> {
-        // The first two words decide nearly always, and stand beside the row so that sorting need not look far.
-        let mut places: Vec<(u64, u64, u32)> = (0..self.len())
-            .map(|row| (self.words[row * self.width], self.words[row * self.width + 1], row as u32))
-            .collect();
-        let rest = |row: u32| &self.get(row as usize)[2..];
-        places.sort_unstable_by(|a, b| {
-            (a.0, a.1).cmp(&(b.0, b.1)).then_with(|| rest(a.2).cmp(rest(b.2))).then(a.2.cmp(&b.2))
-        });
-        places.into_iter().map(|(_, _, row)| row).collect()
-    }
-
     /// The end of the rows from `start` on whose keys are not greater than `limit`; rows must be sorted.
     pub(crate) fn end_of_run(&self, start: usize, limit: &[u64]) -> usize {
         // Runs are short for spans and long for samples: look ahead in growing steps, then halve.
@@ -135,6 +123,68 @@ impl SortKeys {
             for (to, from) in key.iter_mut().zip(words) {
                 *to = u64::from_be_bytes(*from);
             }
+        }
+    }
+}
+
+/// The rows of several batches in the order of their keys; rows with equal keys keep their order.
+pub(super) fn sorted_places(batches: &[SortKeys]) -> Vec<Place> {
+    let mut rows = Vec::with_capacity(batches.iter().map(SortKeys::len).sum());
+    for (batch, keys) in batches.iter().enumerate() {
+        rows.extend((0..keys.len()).map(|row| KeyedRow { words: [0; 2], batch: batch as u32, row: row as u32 }));
+    }
+    sort_from_word(&mut rows, batches, 0);
+    rows.into_iter().map(|row| (row.batch as usize, row.row as usize)).collect()
+}
+
+/// A row, and the words of its key that are compared just now: beside it, so that sorting need not look far.
+struct KeyedRow {
+    words: [u64; 2],
+    batch: u32,
+    row: u32,
+}
+
+/// Sorts rows by the words of their keys from `word` on, two at a time: what two words can't tell apart is mostly a small
+/// group, such as the spans of a trace or the samples of a profile.
+fn sort_from_word(rows: &mut [KeyedRow], batches: &[SortKeys], word: usize) {
+    for row in &mut *rows {
+        let key = batches[row.batch as usize].get(row.row as usize);
+        let rest = key.get(word..).unwrap_or_default();
+        row.words = [rest.first().copied().unwrap_or(0), rest.get(1).copied().unwrap_or(0)];
+    }
+    rows.sort_unstable_by_key(|row| (row.words, row.batch, row.row));
+    let width = batches.iter().map(|keys| keys.width).max().unwrap_or(0);
+    if word + 2 < width {
+        for group in rows.chunk_by_mut(|a, b| a.words == b.words).filter(|group| group.len() > 1) {
+            sort_from_word(group, batches, word + 2);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Scenario: keys of one to six words, many of them alike in their first words, in several batches.
+    /// Guarantee: the order is that of whole keys, and equal ones stay in the order of their batches and rows.
+    #[test]
+    fn the_order_is_that_of_whole_keys() {
+        let mut state = 7u64;
+        let mut random = move |bound: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 33) % bound
+        };
+        for width in 1..=6 {
+            let batches: Vec<SortKeys> = [0, 1, 70, 200]
+                .map(|rows| SortKeys { words: (0..rows * width).map(|_| random(3)).collect(), width })
+                .into();
+            let mut expected: Vec<Place> = batches
+                .iter()
+                .enumerate()
+                .flat_map(|(batch, keys)| (0..keys.len()).map(move |row| (batch, row)))
+                .collect();
+            expected.sort_by_key(|(batch, row)| batches[*batch].get(*row));
+            assert_eq!(sorted_places(&batches), expected, "{width} words");
         }
     }
 }

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
-use arrow::compute::interleave_record_batch;
 use arrow::datatypes::SchemaRef;
 use futures::StreamExt;
 use futures::stream::BoxStream;
@@ -12,6 +11,7 @@ use hotspan_model::TenantId;
 
 use super::attributes::{ATTRIBUTE_PREFIX, AttributeColumns, AttributeCounts, ColumnType, attribute_field};
 use super::first_level::{is_set, write_segment};
+use super::gather::{Gather, Place};
 use super::keys::SortKeys;
 use super::rollup::{RollupRow, RollupSums, rollup_batch};
 use crate::error::Result;
@@ -180,7 +180,7 @@ async fn merge_rows(mut inputs: Vec<Input>, output: &mut Output<'_>) -> Result<(
     let mut batches: Vec<RecordBatch> = Vec::new();
     // For each input, where its current batch stands in `batches`.
     let mut places: Vec<Option<usize>> = vec![None; inputs.len()];
-    let mut picked: Vec<(usize, usize)> = Vec::with_capacity(BATCH_ROWS);
+    let mut picked: Vec<Place> = Vec::with_capacity(BATCH_ROWS);
     let mut last_key: Vec<u64> = Vec::new();
     while let Some((first, second)) = next_run(&inputs) {
         let end = match second {
@@ -215,14 +215,10 @@ async fn merge_rows(mut inputs: Vec<Input>, output: &mut Output<'_>) -> Result<(
     flush_picked(&mut batches, &mut picked, output)
 }
 
-fn flush_picked(
-    batches: &mut Vec<RecordBatch>,
-    picked: &mut Vec<(usize, usize)>,
-    output: &mut Output<'_>,
-) -> Result<()> {
+fn flush_picked(batches: &mut Vec<RecordBatch>, picked: &mut Vec<Place>, output: &mut Output<'_>) -> Result<()> {
     if !picked.is_empty() {
-        let references: Vec<&RecordBatch> = batches.iter().collect();
-        output.write(&interleave_record_batch(&references, picked)?)?;
+        let rows = Gather::new(&output.schema, batches)?.rows(picked)?;
+        output.write(&rows)?;
     }
     batches.clear();
     picked.clear();

@@ -13,6 +13,7 @@ mod attribute_values;
 pub mod attributes;
 mod derived;
 mod first_level;
+mod gather;
 mod keys;
 mod merge;
 mod plan;

@@ -18,22 +18,13 @@ use crate::table::Table;
 
 /// Summaries of the traces in a batch of spans that is sorted by trace.
 pub(crate) fn summarise(spans: &RecordBatch) -> Result<RecordBatch> {
-    let trace_ids = arrays::ids(spans, "trace_id")?;
-    let mut summary = TraceColumns::default();
-    let mut start = 0;
-    while start < spans.num_rows() {
-        let mut end = start + 1;
-        while end < spans.num_rows() && trace_ids.value(end) == trace_ids.value(start) {
-            end += 1;
-        }
-        summary.push(spans, start..end)?;
-        start = end;
-    }
-    summary.finish()
+    let mut summaries = TraceSummaries::default();
+    summaries.add(spans)?;
+    summaries.finish()
 }
 
-#[derive(Default)]
-struct TraceColumns {
+/// Summaries under construction.
+pub(crate) struct TraceSummaries {
     trace_id: Vec<u8>,
     start_time: Vec<i64>,
     end_time: Vec<i64>,
@@ -43,10 +34,43 @@ struct TraceColumns {
     root_duration: Int64Builder,
     spans: Vec<u32>,
     errors: Vec<u32>,
-    services: Vec<Vec<String>>,
+    services: ListBuilder<StringBuilder>,
 }
 
-impl TraceColumns {
+impl Default for TraceSummaries {
+    fn default() -> Self {
+        let service = Field::new("item", DataType::Utf8, false);
+        Self {
+            trace_id: Vec::new(),
+            start_time: Vec::new(),
+            end_time: Vec::new(),
+            root_service: StringBuilder::new(),
+            root_name: StringBuilder::new(),
+            root_start_time: TimestampNanosecondBuilder::new(),
+            root_duration: Int64Builder::new(),
+            spans: Vec::new(),
+            errors: Vec::new(),
+            services: ListBuilder::new(StringBuilder::new()).with_field(service),
+        }
+    }
+}
+
+impl TraceSummaries {
+    /// Adds the traces of further spans, which are sorted by trace. A trace should not go on in the next batch.
+    pub(crate) fn add(&mut self, spans: &RecordBatch) -> Result<()> {
+        let trace_ids = arrays::ids(spans, "trace_id")?;
+        let mut start = 0;
+        while start < spans.num_rows() {
+            let mut end = start + 1;
+            while end < spans.num_rows() && trace_ids.value(end) == trace_ids.value(start) {
+                end += 1;
+            }
+            self.push(spans, start..end)?;
+            start = end;
+        }
+        Ok(())
+    }
+
     fn push(&mut self, spans: &RecordBatch, rows: std::ops::Range<usize>) -> Result<()> {
         let trace_ids: &FixedSizeBinaryArray = arrays::ids(spans, "trace_id")?;
         let parents = arrays::ids(spans, "parent_span_id")?;
@@ -81,19 +105,14 @@ impl TraceColumns {
         self.spans.push(u32::try_from(rows.len()).unwrap_or(u32::MAX));
         self.errors.push(errors);
         trace_services.sort_unstable();
-        self.services.push(trace_services.into_iter().map(str::to_owned).collect());
+        for service in trace_services {
+            self.services.values().append_value(service);
+        }
+        self.services.append(true);
         Ok(())
     }
 
-    fn finish(mut self) -> Result<RecordBatch> {
-        let item = Field::new("item", DataType::Utf8, false);
-        let mut services = ListBuilder::new(StringBuilder::new()).with_field(item);
-        for row in &self.services {
-            for service in row {
-                services.values().append_value(service);
-            }
-            services.append(true);
-        }
+    pub(crate) fn finish(mut self) -> Result<RecordBatch> {
         let columns: Vec<ArrayRef> = vec![
             Arc::new(FixedSizeBinaryArray::try_new(16, Buffer::from_vec(self.trace_id), None)?),
             Arc::new(TimestampNanosecondArray::from(self.start_time)),
@@ -104,7 +123,7 @@ impl TraceColumns {
             Arc::new(self.root_duration.finish()),
             Arc::new(UInt32Array::from(self.spans)),
             Arc::new(UInt32Array::from(self.errors)),
-            Arc::new(services.finish()),
+            Arc::new(self.services.finish()),
         ];
         Ok(RecordBatch::try_new(Table::Traces.schema(), columns)?)
     }

@@ -6,7 +6,7 @@ mod profile_columns;
 mod profiles;
 mod spans;
 
-pub(crate) use columns::MapColumn;
+pub(crate) use columns::{MapColumn, TextColumn};
 pub use known_ids::{KnownIds, Standing};
 pub(crate) use profiles::retry_key;
 pub use profiles::{KnownSymbols, ProfileRows};
