@@ -83,7 +83,7 @@ impl Committer {
     fn span_hashes_of(&self, tenant: &str, batch: &RecordBatch) -> Result<Vec<u64>> {
         let (traces, spans) = (arrays::ids(batch, "trace_id")?, arrays::ids(batch, "span_id")?);
         let key = self.span_key(tenant);
-        let hash = |row| key.span(traces.value(row), spans.value(row));
+        let hash = |row| key.span(&arrays::id_at(traces, row), &arrays::id_at(spans, row));
         Ok((0..batch.num_rows()).map(hash).collect())
     }
 
@@ -153,7 +153,7 @@ impl Committer {
 
     async fn commit(&mut self, tenant: &TenantId, rows: Rows) -> Result<Receipt> {
         let retries = self.find_retries(tenant, &rows);
-        let (nodes, series) = (rows.profiles.new_nodes(), rows.profiles.new_series());
+        let new_symbols = rows.profiles.new_symbols();
         let collisions = rows.profiles.collisions();
         let keep = (retries.keep_spans, retries.keep_samples, retries.keep_profiles);
         let (object, tables, batches) = off_thread(move || {
@@ -215,7 +215,7 @@ impl Committer {
 
         self.seen.extend(retries.fresh);
         counters.remembered_ids.store(self.seen.len() as u64, Ordering::Relaxed);
-        self.known.learn(tenant, &nodes, &series);
+        self.known.learn(tenant, &new_symbols);
         IngestCounters::add(&counters.segments, 1);
         IngestCounters::add(&counters.bytes, size);
         for (table, batch) in &batches {

@@ -1,4 +1,4 @@
-//! What is durable already: call-path nodes of the day and series of the hour need not be written again.
+//! What is durable already: call-path nodes and frames of the day and series of the hour need not be written again.
 //!
 //! Forgetting is harmless, since writing a symbol twice is; so the memory is bounded by starting over.
 
@@ -7,7 +7,7 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use hashbrown::HashMap;
 use hotspan_model::TenantId;
 
-use crate::rows::{KnownIds, KnownSymbols};
+use crate::rows::{KnownIds, KnownSymbols, NewSymbols};
 
 /// Durable symbols and series, by tenant (R6).
 #[derive(Debug)]
@@ -20,6 +20,7 @@ pub struct Known {
 #[derive(Debug, Default)]
 struct TenantSymbols {
     nodes: HashMap<i64, KnownIds>,
+    frames: HashMap<i64, KnownIds>,
     series: HashMap<i64, KnownIds>,
 }
 
@@ -33,9 +34,10 @@ impl Known {
         KnownOf { tenants: self.read(), tenant }
     }
 
-    /// Notes what a commit has made durable: times, and both halves of the hashes.
-    pub(super) fn learn(&self, tenant: &TenantId, nodes: &[(i64, u64, u64)], series: &[(i64, u64, u64)]) {
-        if nodes.is_empty() && series.is_empty() {
+    /// Notes what a commit has made durable.
+    pub(super) fn learn(&self, tenant: &TenantId, new: &NewSymbols) {
+        let NewSymbols { nodes, frames, series } = new;
+        if nodes.is_empty() && frames.is_empty() && series.is_empty() {
             return;
         }
         let mut tenants = self.write();
@@ -44,7 +46,8 @@ impl Known {
             tenants.clear();
         }
         let symbols = tenants.entry(tenant.clone()).or_default();
-        for (map, new) in [(&mut symbols.nodes, nodes), (&mut symbols.series, series)] {
+        let TenantSymbols { nodes: known_nodes, frames: known_frames, series: known_series } = symbols;
+        for (map, new) in [(known_nodes, nodes), (known_frames, frames), (known_series, series)] {
             // Nearly all are of one day or hour.
             for of_one_time in new.chunk_by(|a, b| a.0 == b.0) {
                 let ids = map.entry(of_one_time[0].0).or_default();
@@ -55,7 +58,7 @@ impl Known {
         }
     }
 
-    /// How many nodes and series are known.
+    /// How many nodes, frames and series are known.
     pub fn count(&self) -> usize {
         self.read().values().map(TenantSymbols::len).sum()
     }
@@ -72,7 +75,7 @@ impl Known {
 
 impl TenantSymbols {
     fn len(&self) -> usize {
-        self.nodes.values().chain(self.series.values()).map(KnownIds::len).sum()
+        self.nodes.values().chain(self.frames.values()).chain(self.series.values()).map(KnownIds::len).sum()
     }
 }
 
@@ -86,6 +89,10 @@ pub struct KnownOf<'k> {
 impl KnownSymbols for KnownOf<'_> {
     fn nodes_of(&self, day: i64) -> Option<&KnownIds> {
         self.tenants.get(self.tenant)?.nodes.get(&day)
+    }
+
+    fn frames_of(&self, day: i64) -> Option<&KnownIds> {
+        self.tenants.get(self.tenant)?.frames.get(&day)
     }
 
     fn series_of(&self, hour: i64) -> Option<&KnownIds> {
@@ -103,14 +110,17 @@ mod tests {
     fn by_tenant_and_day() {
         let known = Known::new(100);
         let (mine, other) = (TenantId::anonymous(), "other".parse::<TenantId>().unwrap());
-        known.learn(&mine, &[(0, 7, 1)], &[(0, 8, 1)]);
+        let new = NewSymbols { nodes: vec![(0, 7, 1)], frames: vec![(0, 9, 1)], series: vec![(0, 8, 1)] };
+        known.learn(&mine, &new);
         let standing = |tenant, day, id| {
             known.of(tenant).nodes_of(day).map_or(Standing::New, |ids: &KnownIds| ids.standing(id, 1))
         };
         assert_eq!(standing(&mine, 0, 7), Standing::Durable);
         assert_eq!(standing(&mine, 1, 7), Standing::New);
+        assert_eq!(standing(&mine, 0, 9), Standing::New);
         assert_eq!(standing(&other, 0, 7), Standing::New);
-        assert_eq!(known.count(), 2);
+        assert_eq!(known.of(&mine).frames_of(0).map(|ids| ids.standing(9, 1)), Some(Standing::Durable));
+        assert_eq!(known.count(), 3);
     }
 
     /// Scenario: more ids than are kept. Guarantee: memory stays bounded by the limit and one commit.
@@ -118,7 +128,8 @@ mod tests {
     fn bounded() {
         let known = Known::new(10);
         for day in 0..100 {
-            known.learn(&TenantId::anonymous(), &[(day, 1, 1), (day, 2, 1)], &[]);
+            let nodes = vec![(day, 1, 1), (day, 2, 1)];
+            known.learn(&TenantId::anonymous(), &NewSymbols { nodes, ..NewSymbols::default() });
         }
         assert!(known.count() <= 12, "{}", known.count());
     }

@@ -38,7 +38,7 @@ pub struct IngestOptions {
     pub dedup_window: Duration,
     /// How many spans and profiles are remembered at most.
     pub dedup_entries: usize,
-    /// How many call-path nodes are remembered as durable, so that they are not written again.
+    /// How many call-path nodes, frames and series are remembered as durable, so that they are not written again.
     pub known_nodes: usize,
     /// Memory for the rows of young segments, which queries and compaction then need not read back.
     pub resident_bytes: usize,

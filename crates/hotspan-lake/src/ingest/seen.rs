@@ -64,11 +64,10 @@ pub(super) struct SeenKey(u64);
 
 impl SeenKey {
     /// The hash of a span.
-    pub(super) fn span(self, trace_id: &[u8], span_id: &[u8]) -> u64 {
+    pub(super) fn span(self, trace_id: &[u8; 16], span_id: &[u8; 8]) -> u64 {
         let mut id = [0; 24];
-        for (to, from) in id.iter_mut().zip(trace_id.iter().chain(span_id)) {
-            *to = *from;
-        }
+        id[..16].copy_from_slice(trace_id);
+        id[16..].copy_from_slice(span_id);
         xxh3_64_with_seed(&id, self.0)
     }
 

@@ -68,10 +68,7 @@ impl TextColumn {
 
     /// The Arrow column; `empty_is_null` makes absent what was empty.
     pub(crate) fn finish(self, empty_is_null: bool) -> Result<StringArray, ArrowError> {
-        let nulls = empty_is_null.then(|| {
-            let present = self.ends.windows(2).map(|pair| pair[0] != pair[1]);
-            NullBuffer::new(BooleanBuffer::from_iter(present))
-        });
+        let nulls = empty_is_null.then(|| present_where(self.len(), |row| self.ends[row] != self.ends[row + 1]));
         StringArray::try_new(OffsetBuffer::new(ScalarBuffer::from(self.ends)), Buffer::from_vec(self.bytes), nulls)
     }
 }
@@ -79,33 +76,39 @@ impl TextColumn {
 /// Ids of `N` bytes, one a row. All zeros stand for "none".
 #[derive(Debug, Clone, Default)]
 pub(crate) struct IdColumn<const N: usize> {
-    bytes: Vec<u8>,
+    ids: Vec<[u8; N]>,
 }
 
 impl<const N: usize> IdColumn<N> {
     pub(crate) fn reserve(&mut self, rows: usize) {
-        self.bytes.reserve(N * rows);
+        self.ids.reserve(rows);
     }
 
     pub(crate) fn push(&mut self, id: &[u8; N]) {
-        self.bytes.extend_from_slice(id);
+        self.ids.push(*id);
+    }
+
+    pub(crate) fn extend(&mut self, ids: impl Iterator<Item = [u8; N]>) {
+        self.ids.extend(ids);
     }
 
     pub(crate) fn append(&mut self, other: &Self) {
-        self.bytes.extend_from_slice(&other.bytes);
+        self.ids.extend_from_slice(&other.ids);
     }
 
-    pub(crate) fn get(&self, row: usize) -> &[u8] {
-        &self.bytes[row * N..(row + 1) * N]
+    pub(crate) fn get(&self, row: usize) -> &[u8; N] {
+        &self.ids[row]
     }
 
     pub(crate) fn finish(self, zero_is_null: bool) -> Result<FixedSizeBinaryArray, ArrowError> {
-        let nulls = zero_is_null.then(|| {
-            let present = self.bytes.chunks_exact(N).map(|id| id.iter().any(|byte| *byte != 0));
-            NullBuffer::new(BooleanBuffer::from_iter(present))
-        });
-        FixedSizeBinaryArray::try_new(N as i32, Buffer::from_vec(self.bytes), nulls)
+        let nulls = zero_is_null.then(|| present_where(self.ids.len(), |row| self.ids[row] != [0; N]));
+        FixedSizeBinaryArray::try_new(N as i32, Buffer::from_vec(self.ids.into_flattened()), nulls)
     }
+}
+
+/// Which of so many rows have a value.
+fn present_where(rows: usize, is_present: impl FnMut(usize) -> bool) -> NullBuffer {
+    NullBuffer::new(BooleanBuffer::collect_bool(rows, is_present))
 }
 
 /// Text of which there are few distinct values; index 0 is the empty text.
@@ -143,6 +146,10 @@ impl DictionaryColumn {
         self.rows.push(code);
     }
 
+    pub(crate) fn extend_codes(&mut self, codes: impl Iterator<Item = i32>) {
+        self.rows.extend(codes);
+    }
+
     pub(crate) fn push(&mut self, text: &str) {
         let code = self.intern(text);
         self.rows.push(code);
@@ -161,8 +168,7 @@ impl DictionaryColumn {
     }
 
     pub(crate) fn finish(self, empty_is_null: bool) -> Result<DictionaryArray<Int32Type>, ArrowError> {
-        let nulls =
-            empty_is_null.then(|| NullBuffer::new(BooleanBuffer::from_iter(self.rows.iter().map(|code| *code != 0))));
+        let nulls = empty_is_null.then(|| present_where(self.rows.len(), |row| self.rows[row] != 0));
         let keys = Int32Array::try_new(ScalarBuffer::from(self.rows), nulls)?;
         DictionaryArray::try_new(keys, Arc::new(self.values.finish(false)?))
     }

@@ -1,6 +1,6 @@
 //! Content-addressed ids that are durable already, each with enough of its hash to notice a collision.
 
-use hashbrown::HashMap;
+use std::hash::BuildHasher;
 
 use crate::id_hasher::IdHashing;
 
@@ -16,30 +16,75 @@ pub enum Standing {
 }
 
 /// Ids with a part of the hash that is not in them.
+///
+/// Every path of every request is looked up among some million, so that what counts is how often memory has to be waited
+/// for: an entry is where its id says, or next to it.
 #[derive(Debug, Default)]
 pub struct KnownIds {
-    checks: HashMap<u64, u32, IdHashing>,
+    /// A power of two of them, or none; at most three of four are taken.
+    slots: Vec<Slot>,
+    taken: usize,
+    hashing: IdHashing,
 }
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Slot {
+    id: u64,
+    check: u32,
+    is_taken: bool,
+}
+
+const FEWEST_SLOTS: usize = 64;
 
 impl KnownIds {
     /// How an id stands whose hash goes on with `check`.
     #[inline]
     pub fn standing(&self, id: u64, check: u64) -> Standing {
-        match self.checks.get(&id) {
-            None => Standing::New,
-            Some(known) if *known == check as u32 => Standing::Durable,
+        match self.slots.get(self.find(id)) {
+            Some(slot) if !slot.is_taken => Standing::New,
+            Some(slot) if slot.check == check as u32 => Standing::Durable,
             Some(_) => Standing::Collided,
+            None => Standing::New,
         }
     }
 
     /// Notes that an id is durable. The first that comes with an id keeps it.
     pub(crate) fn learn(&mut self, id: u64, check: u64) {
-        self.checks.entry(id).or_insert(check as u32);
+        if 4 * (self.taken + 1) > 3 * self.slots.len() {
+            self.grow();
+        }
+        let at = self.find(id);
+        if let Some(slot) = self.slots.get_mut(at).filter(|slot| !slot.is_taken) {
+            *slot = Slot { id, check: check as u32, is_taken: true };
+            self.taken += 1;
+        }
     }
 
     /// How many there are.
     pub(crate) fn len(&self) -> usize {
-        self.checks.len()
+        self.taken
+    }
+
+    /// Where an id is, or would be.
+    #[inline]
+    fn find(&self, id: u64) -> usize {
+        let mask = self.slots.len().wrapping_sub(1);
+        let mut at = self.hashing.hash_one(id) as usize & mask;
+        while let Some(slot) = self.slots.get(at) {
+            if !slot.is_taken || slot.id == id {
+                break;
+            }
+            at = (at + 1) & mask;
+        }
+        at
+    }
+
+    fn grow(&mut self) {
+        let slots = vec![Slot::default(); (2 * self.slots.len()).max(FEWEST_SLOTS)];
+        for slot in std::mem::replace(&mut self.slots, slots).into_iter().filter(|slot| slot.is_taken) {
+            let at = self.find(slot.id);
+            self.slots[at] = slot;
+        }
     }
 }
 
@@ -58,5 +103,29 @@ mod tests {
         assert_eq!(known.standing(1, 3), Standing::Collided);
         assert_eq!(known.standing(2, 2), Standing::New);
         assert_eq!(known.len(), 1);
+    }
+
+    /// Scenario: some ten thousand ids, among them zero, neighbours, and ones that share either half; as many that are not there.
+    /// Guarantee: each is found with the check it came with first, however often the table grew, and no other is.
+    #[test]
+    fn many_ids_are_found() {
+        let ids = |from: u64| {
+            (from..from + 5000).flat_map(|number| [number, number << 32, number.wrapping_mul(number) << 7 | 1])
+        };
+        let expected: std::collections::HashMap<u64, u64> = ids(0).map(|id| (id, id.rotate_left(9) ^ 3)).collect();
+        let mut known = KnownIds::default();
+        for round in 0..2 {
+            for (id, check) in &expected {
+                known.learn(*id, check + round);
+            }
+            assert_eq!(known.len(), expected.len());
+        }
+        for (id, check) in &expected {
+            assert_eq!(known.standing(*id, *check), Standing::Durable);
+            assert_eq!(known.standing(*id, check + 1), Standing::Collided);
+        }
+        for id in ids(1 << 40).filter(|id| !expected.contains_key(id)) {
+            assert_eq!(known.standing(id, 0), Standing::New);
+        }
     }
 }

@@ -8,8 +8,8 @@ mod spans;
 
 pub(crate) use columns::{MapColumn, TextColumn};
 pub use known_ids::{KnownIds, Standing};
-pub(crate) use profiles::retry_key;
 pub use profiles::{KnownSymbols, ProfileRows};
+pub(crate) use profiles::{NewSymbols, retry_key};
 pub use spans::SpanRows;
 
 use arrow::array::RecordBatch;

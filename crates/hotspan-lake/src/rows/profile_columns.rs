@@ -8,7 +8,8 @@ use arrow::array::{
 };
 use arrow::buffer::{BooleanBuffer, NullBuffer, ScalarBuffer};
 use arrow::error::ArrowError;
-use hotspan_model::{Frame, Labels, Profile, ProfileId, SeriesId};
+use hotspan_model::call_path::ContentHash;
+use hotspan_model::{Frame, Labels, Profile, ProfileId, ProfileSet, Sample, SeriesId};
 
 use super::columns::{DictionaryColumn, IdColumn, MapColumn, TextColumn};
 use crate::table::{DAY, HOUR, Table};
@@ -27,6 +28,12 @@ pub(super) struct SampleColumns {
     pub(super) thread_name: DictionaryColumn,
     pub(super) profile_id: IdColumn<16>,
     pub(super) attributes: DictionaryColumn,
+}
+
+/// Where the texts of a set's threads and attributes stand in the dictionaries of [`SampleColumns`].
+pub(super) struct SampleCodes {
+    pub(super) thread_names: Vec<i32>,
+    pub(super) attributes: Vec<i32>,
 }
 
 #[derive(Debug, Default)]
@@ -74,6 +81,8 @@ pub(super) struct NodeColumns {
 #[derive(Debug, Default)]
 pub(super) struct FrameColumns {
     pub(super) id: Vec<u64>,
+    /// As for series.
+    pub(super) check: Vec<u64>,
     pub(super) time: Vec<i64>,
     pub(super) function: TextColumn,
     pub(super) system_name: TextColumn,
@@ -104,6 +113,25 @@ impl SampleColumns {
         self.thread_name.reserve(rows);
         self.profile_id.reserve(rows);
         self.attributes.reserve(rows);
+    }
+
+    /// Adds the samples of a profile, all but their series, column by column.
+    pub(super) fn extend(&mut self, samples: &[Sample], id: ProfileId, set: &ProfileSet<'_>, codes: &SampleCodes) {
+        let link = |sample: &Sample| &set.links[sample.link as usize];
+        let thread = |sample: &Sample| &set.threads[sample.thread as usize];
+        self.time.extend(samples.iter().map(|sample| sample.time));
+        self.timed.extend(samples.iter().map(|sample| sample.timed));
+        self.trace_id.extend(samples.iter().map(|sample| link(sample).trace_id.0));
+        self.span_id.extend(samples.iter().map(|sample| link(sample).span_id.0));
+        self.path.extend(samples.iter().map(|sample| set.paths.node_id(sample.path).0));
+        self.value.extend(samples.iter().map(|sample| sample.value));
+        self.thread_id.extend(samples.iter().map(|sample| thread(sample).id.unwrap_or_default()));
+        self.thread_known.extend(samples.iter().map(|sample| thread(sample).id.is_some()));
+        let thread_name = |sample: &Sample| codes.thread_names[sample.thread as usize];
+        self.thread_name.extend_codes(samples.iter().map(thread_name));
+        self.profile_id.extend(std::iter::repeat_n(id.0, samples.len()));
+        let attributes = |sample: &Sample| codes.attributes[sample.attributes as usize];
+        self.attributes.extend_codes(samples.iter().map(attributes));
     }
 
     pub(super) fn append(&mut self, other: &Self) {
@@ -262,10 +290,11 @@ impl NodeColumns {
 }
 
 impl FrameColumns {
-    pub(super) fn push(&mut self, id: u64, day: i64, service_id: u64, frame: &Frame<'_>) {
+    pub(super) fn push(&mut self, hash: ContentHash, day: i64, service_id: u64, frame: &Frame<'_>) {
         debug_assert_eq!(day % DAY, 0);
         self.service_id.push(service_id);
-        self.id.push(id);
+        self.id.push(hash.id);
+        self.check.push(hash.check);
         self.time.push(day);
         self.function.push(&frame.function);
         self.system_name.push(&frame.system_name);
@@ -282,6 +311,7 @@ impl FrameColumns {
 
     pub(super) fn append(&mut self, other: &Self) {
         self.id.extend_from_slice(&other.id);
+        self.check.extend_from_slice(&other.check);
         self.time.extend_from_slice(&other.time);
         self.function.append(&other.function);
         self.system_name.append(&other.system_name);

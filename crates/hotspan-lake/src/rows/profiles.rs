@@ -6,16 +6,18 @@ use hashbrown::{HashMap, HashSet};
 use hotspan_model::call_path::{ContentHash, NO_PATH, PathIndex};
 use hotspan_model::labels::PROFILE_TYPE;
 use hotspan_model::{Labels, Profile, ProfileId, ProfileSet, Sample, SeriesId};
-use xxhash_rust::xxh3::Xxh3;
+use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
 use super::known_ids::{KnownIds, Standing};
-use super::profile_columns::{FrameColumns, NodeColumns, ProfileColumns, SampleColumns, SeriesColumns};
+use super::profile_columns::{FrameColumns, NodeColumns, ProfileColumns, SampleCodes, SampleColumns, SeriesColumns};
 use crate::table::Table;
 
 /// Tells which symbols and series are durable already, so that a request need not bring them again.
 pub trait KnownSymbols {
     /// The nodes that are stored in the partition of the day that starts at `day`, each under [`node_key`].
     fn nodes_of(&self, day: i64) -> Option<&KnownIds>;
+    /// The frames that are stored in the partition of that day, each under [`node_key`] as well.
+    fn frames_of(&self, day: i64) -> Option<&KnownIds>;
     /// The series that are stored in the partition of the hour that starts at `hour`.
     fn series_of(&self, hour: i64) -> Option<&KnownIds>;
 }
@@ -47,15 +49,15 @@ impl ProfileRows {
     pub fn push(&mut self, set: &ProfileSet<'_>, known: &impl KnownSymbols) {
         let mut series_of_request = HashSet::new();
         let mut used = UsedPaths::new(set.paths.path_count());
-        let thread_codes: Vec<i32> =
-            set.threads.iter().map(|thread| self.samples.thread_name.intern(&thread.name)).collect();
-        let attribute_codes: Vec<i32> =
-            set.attribute_sets.iter().map(|text| self.samples.attributes.intern(text)).collect();
+        let codes = SampleCodes {
+            thread_names: set.threads.iter().map(|thread| self.samples.thread_name.intern(&thread.name)).collect(),
+            attributes: set.attribute_sets.iter().map(|text| self.samples.attributes.intern(text)).collect(),
+        };
         for profile in &set.profiles {
             let id = profile.id.unwrap_or_else(|| content_id(profile, set));
             let first_sample = self.samples.time.len();
-            self.samples.reserve(profile.samples.len());
             let profile_type = profile.profile_type.to_string();
+            self.samples.reserve(profile.samples.len());
             let mut series_by_label_set: Vec<Option<SampleSeries>> = vec![None; set.label_sets.len()];
             let mut last_series_hour = (u32::MAX, i64::MIN);
             for sample in &profile.samples {
@@ -75,22 +77,9 @@ impl ProfileRows {
                     }
                 }
                 used.mark(*service_id, sample);
-                let thread = &set.threads[sample.thread as usize];
-                let link = &set.links[sample.link as usize];
-                let row = &mut self.samples;
-                row.series.push(series.0);
-                row.time.push(sample.time);
-                row.timed.push(sample.timed);
-                row.trace_id.push(&link.trace_id.0);
-                row.span_id.push(&link.span_id.0);
-                row.path.push(set.paths.node_id(sample.path).0);
-                row.value.push(sample.value);
-                row.thread_id.push(thread.id.unwrap_or_default());
-                row.thread_known.push(thread.id.is_some());
-                row.thread_name.push_code(thread_codes[sample.thread as usize]);
-                row.profile_id.push(&id.0);
-                row.attributes.push_code(attribute_codes[sample.attributes as usize]);
+                self.samples.series.push(series.0);
             }
+            self.samples.extend(&profile.samples, id, set, &codes);
             self.profiles.push(id, profile, &profile_type);
             let key = retry_key(&id.0, &profile.labels.service(), &profile_type);
             self.ranges.push(ProfileRange { key, first_sample, sample_count: profile.samples.len() });
@@ -106,8 +95,9 @@ impl ProfileRows {
         // Each frame is written once a group; marks of groups before mean nothing to the next one.
         let mut frame_written = vec![NO_GROUP; set.paths.frames().len()];
         for (group, PathGroup { day, service_id, paths }) in used.groups.iter().enumerate() {
-            let (group, known) = (group as u32, known.nodes_of(*day));
-            let mut is_new = |hash: ContentHash| {
+            let group = group as u32;
+            let (known_nodes, known_frames) = (known.nodes_of(*day), known.frames_of(*day));
+            let mut is_new_to = |known: Option<&KnownIds>, hash: ContentHash| {
                 let key = node_key(hash.id, *service_id);
                 let standing = known.map_or(Standing::New, |ids| ids.standing(key, hash.check));
                 collisions += u64::from(standing == Standing::Collided);
@@ -116,7 +106,7 @@ impl ProfileRows {
             written.clear();
             for path in paths {
                 // Most paths are known, and then nobody asks for their callers.
-                if !is_new(set.paths.path_hash(*path)) {
+                if !is_new_to(known_nodes, set.paths.path_hash(*path)) {
                     continue;
                 }
                 set.paths.chain(*path, &mut chain);
@@ -124,7 +114,7 @@ impl ProfileRows {
                 // A node that is known or written has callers that are: the walk stops at the first one.
                 while new > 0 {
                     let hash = chain[new - 1].hash;
-                    if written.contains(&hash.id) || (new < chain.len() && !is_new(hash)) {
+                    if written.contains(&hash.id) || (new < chain.len() && !is_new_to(known_nodes, hash)) {
                         break;
                     }
                     new -= 1;
@@ -139,9 +129,12 @@ impl ProfileRows {
                     self.nodes.parent.push(if at == 0 { 0 } else { chain[at - 1].hash.id });
                     self.nodes.frame.push(frame_hash.id);
                     self.nodes.service_id.push(*service_id);
-                    if std::mem::replace(&mut frame_written[link.frame as usize], group) != group {
+                    // New paths mostly go through code that is known.
+                    if std::mem::replace(&mut frame_written[link.frame as usize], group) != group
+                        && is_new_to(known_frames, frame_hash)
+                    {
                         let frame = &set.paths.frames()[link.frame as usize];
-                        self.frames.push(frame_hash.id, *day, *service_id, frame);
+                        self.frames.push(frame_hash, *day, *service_id, frame);
                     }
                 }
             }
@@ -168,16 +161,14 @@ impl ProfileRows {
         &self.ranges
     }
 
-    /// The nodes that these rows bring: the day each belongs to, its [`node_key`], and the rest of its hash.
-    pub(crate) fn new_nodes(&self) -> Vec<(i64, u64, u64)> {
-        let keys: Vec<u64> =
-            self.nodes.id.iter().zip(&self.nodes.service_id).map(|(id, service)| node_key(*id, *service)).collect();
-        hashes_by_time(&self.nodes.time, &keys, &self.nodes.check)
-    }
-
-    /// The series that these rows bring: the hour each belongs to, and both halves of its hash.
-    pub(crate) fn new_series(&self) -> Vec<(i64, u64, u64)> {
-        hashes_by_time(&self.series.time, &self.series.series, &self.series.check)
+    /// What these rows bring that is not known to be durable yet.
+    pub(crate) fn new_symbols(&self) -> NewSymbols {
+        let (nodes, frames, series) = (&self.nodes, &self.frames, &self.series);
+        NewSymbols {
+            nodes: hashes_by_time(&nodes.time, keys(&nodes.id, &nodes.service_id), &nodes.check),
+            frames: hashes_by_time(&frames.time, keys(&frames.id, &frames.service_id), &frames.check),
+            series: hashes_by_time(&series.time, series.series.iter().copied(), &series.check),
+        }
     }
 
     /// How many symbols and series met another one with the same id.
@@ -190,7 +181,7 @@ impl ProfileRows {
         let sample = 8 + 8 + 1 + 16 + 8 + 8 + 8 + 8 + 1 + 4 + 16 + 4;
         self.samples.time.len() * sample
             + self.nodes.id.len() * 48
-            + self.frames.id.len() * 56
+            + self.frames.id.len() * 64
             + self.frames.function.size()
             + self.frames.system_name.size()
             + self.frames.file.size()
@@ -232,11 +223,23 @@ impl ProfileRows {
     }
 }
 
-fn hashes_by_time(times: &[i64], ids: &[u64], checks: &[u64]) -> Vec<(i64, u64, u64)> {
-    times.iter().zip(ids).zip(checks).map(|((time, id), check)| (*time, *id, *check)).collect()
+/// Symbols and series, each with the day or hour that it belongs to, the key that it is known by, and the rest of its hash.
+#[derive(Debug, Default)]
+pub(crate) struct NewSymbols {
+    pub(crate) nodes: Vec<(i64, u64, u64)>,
+    pub(crate) frames: Vec<(i64, u64, u64)>,
+    pub(crate) series: Vec<(i64, u64, u64)>,
 }
 
-/// What a node is known by where services are told apart: each service has all of its callers itself, so that its
+fn hashes_by_time(times: &[i64], keys: impl Iterator<Item = u64>, checks: &[u64]) -> Vec<(i64, u64, u64)> {
+    times.iter().zip(keys).zip(checks).map(|((time, key), check)| (*time, key, *check)).collect()
+}
+
+fn keys(ids: &[u64], services: &[u64]) -> impl Iterator<Item = u64> {
+    ids.iter().zip(services).map(|(id, service)| node_key(*id, *service))
+}
+
+/// What a node or frame is known by where services are told apart: each service has all of its callers itself, so that its
 /// symbols can be read without those of others.
 pub(crate) fn node_key(id: u64, service_id: u64) -> u64 {
     id ^ service_id
@@ -306,22 +309,28 @@ fn series_labels(profile: &Profile<'_>, sample_labels: &Labels, profile_type: &s
 
 /// The identity of a profile that came without one: a retried request has the same content, and so the same id.
 fn content_id(profile: &Profile<'_>, set: &ProfileSet<'_>) -> ProfileId {
-    let mut hasher = Xxh3::new();
-    hasher.update(profile.profile_type.to_string().as_bytes());
-    hasher.update(&profile.labels.identity().0.0.to_le_bytes());
+    // Hashing in one go is far faster than in pieces of a few bytes.
+    let mut bytes = Vec::with_capacity(128 + CONTENT_BYTES * profile.samples.len());
+    bytes.extend_from_slice(profile.profile_type.to_string().as_bytes());
+    bytes.extend_from_slice(&profile.labels.identity().0.0.to_le_bytes());
     for number in [profile.time, profile.duration, profile.period] {
-        hasher.update(&number.to_le_bytes());
+        bytes.extend_from_slice(&number.to_le_bytes());
     }
     for sample in &profile.samples {
         let link = &set.links[sample.link as usize];
-        hasher.update(&set.paths.node_id(sample.path).0.to_le_bytes());
-        hasher.update(&sample.value.to_le_bytes());
-        hasher.update(&sample.time.to_le_bytes());
-        hasher.update(&link.trace_id.0);
-        hasher.update(&link.span_id.0);
+        let mut content = [0; CONTENT_BYTES];
+        content[0..8].copy_from_slice(&set.paths.node_id(sample.path).0.to_le_bytes());
+        content[8..16].copy_from_slice(&sample.value.to_le_bytes());
+        content[16..24].copy_from_slice(&sample.time.to_le_bytes());
+        content[24..40].copy_from_slice(&link.trace_id.0);
+        content[40..48].copy_from_slice(&link.span_id.0);
+        bytes.extend_from_slice(&content);
     }
-    ProfileId(hasher.digest128().to_be_bytes())
+    ProfileId(xxh3_128(&bytes).to_be_bytes())
 }
+
+/// What of a sample counts for the identity of its profile: path, value, time, trace and span.
+const CONTENT_BYTES: usize = 48;
 
 /// What a retried profile is known by. One pprof file has a profile for each sample type, all with one id.
 pub(crate) fn retry_key(profile_id: &[u8], service: &str, profile_type: &str) -> u128 {

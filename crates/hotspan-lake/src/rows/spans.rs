@@ -176,7 +176,7 @@ impl SpanRows {
     }
 
     /// Trace and span id of a row, as the key that retried spans are known by.
-    pub(crate) fn identity(&self, row: usize) -> (&[u8], &[u8]) {
+    pub(crate) fn identity(&self, row: usize) -> (&[u8; 16], &[u8; 8]) {
         (self.trace_id.get(row), self.span_id.get(row))
     }
 
