@@ -113,7 +113,8 @@ impl Arguments {
         ensure!((1..=256).contains(&self.connections), "--connections must be from 1 to 256");
         ensure!((1..=1000).contains(&self.repeats), "--repeats must be from 1 to 1000");
         if self.has_spans_only() {
-            let needs_samples = self.only.iter().find(|part| !matches!(part, Part::Ingest | Part::Traces | Part::Flat));
+            let asks_spans = |part: &Part| matches!(part, Part::Ingest | Part::Traces | Part::Flat | Part::Stages);
+            let needs_samples = self.only.iter().find(|part| !asks_spans(part));
             if let Some(part) = needs_samples {
                 bail!("{part:?} needs samples: it can't be measured with --only spans");
             }

@@ -1,7 +1,7 @@
 //! Where the CPU of ingest goes: the write path without a network, stage by stage, in this process.
 //!
 //! ```text
-//! request -> decompress -> decode into rows -> commit (level 0, durable) -> level 1 -> level 2
+//! request -> decompress -> decode into rows -> commit (level 0, durable) -> level 1 -> higher levels
 //! ```
 //!
 //! Commits and compactions come as often as under the load of the ingest part: as many requests a commit as there are
@@ -19,6 +19,7 @@ use hotspan_generator::Workload;
 use hotspan_lake::catalog::now_nanos;
 use hotspan_lake::compaction::{CompactionOptions, Compactor};
 use hotspan_lake::rows::{Rows, SpanRows};
+use hotspan_lake::table::HOUR;
 use hotspan_lake::{Ingest, IngestOptions, Lake};
 use hotspan_model::labels::SERVICE_NAME;
 use hotspan_model::{Labels, Resource, Scope, Span, TenantId};
@@ -49,7 +50,7 @@ struct Stages {
     decode: Duration,
     commit: Duration,
     first_level: Duration,
-    second_level: Duration,
+    higher_levels: Duration,
 }
 
 pub(crate) fn run(arguments: &Arguments, place: &Place, outcome: &mut Outcome) -> anyhow::Result<()> {
@@ -58,12 +59,13 @@ pub(crate) fn run(arguments: &Arguments, place: &Place, outcome: &mut Outcome) -
     progress("making the data");
     let prepared = prepare(&workload, 0..workload.window_count(), arguments, &place.folder, &mut expected)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    let files = PprofFiles::prepare(&workload, place)?;
-    for (name, signal, spool) in [
-        ("span", Signal::Traces, &prepared.traces),
-        ("sample", Signal::Profiles, &prepared.profiles),
-        ("sample of pprof", Signal::Pprof(&files.facts), &files.spool),
-    ] {
+    let mut signals = vec![("span", Signal::Traces, &prepared.traces)];
+    let files = if arguments.has_spans_only() { None } else { Some(PprofFiles::prepare(&workload, place)?) };
+    if let Some(files) = &files {
+        signals.push(("sample", Signal::Profiles, &prepared.profiles));
+        signals.push(("sample of pprof", Signal::Pprof(&files.facts), &files.spool));
+    }
+    for (name, signal, spool) in signals {
         progress(&format!("writing every {name}"));
         let store = tempfile::tempdir_in(&place.folder)?;
         let stages = runtime.block_on(write_all(spool, signal, arguments.connections, store.path()))?;
@@ -72,7 +74,7 @@ pub(crate) fn run(arguments: &Arguments, place: &Place, outcome: &mut Outcome) -
             ("decode into rows", stages.decode),
             ("commit", stages.commit),
             ("into level 1", stages.first_level),
-            ("into level 2", stages.second_level),
+            ("into higher levels", stages.higher_levels),
         ] {
             let work = format!("CPU a {name}: {stage}");
             outcome.table.figure(&work, Unit::Microseconds, micros_each(time, spool.items), None, None);
@@ -117,23 +119,24 @@ async fn write_all(
             answer?.map_err(|error| anyhow::anyhow!("{error}"))?;
         }
         if commit % COMMITS_PER_FIRST_LEVEL == COMMITS_PER_FIRST_LEVEL - 1 {
-            compact(&compactor, &mut stages).await?;
+            compact(&compactor, now_nanos(), &mut stages).await?;
         }
     }
-    compact(&compactor, &mut stages).await?;
-    let others = stages.decompress + stages.decode + stages.first_level + stages.second_level;
+    // Once the hour is over, all of it is merged for good.
+    compact(&compactor, now_nanos() + HOUR, &mut stages).await?;
+    let others = stages.decompress + stages.decode + stages.first_level + stages.higher_levels;
     stages.commit = (process_cpu()? - started).saturating_sub(others);
     drop(ingest);
     committer.await?;
     Ok(stages)
 }
 
-async fn compact(compactor: &Compactor, stages: &mut Stages) -> anyhow::Result<()> {
-    while let Some(job) = compactor.next_job(now_nanos()) {
+async fn compact(compactor: &Compactor, now: i64, stages: &mut Stages) -> anyhow::Result<()> {
+    while let Some(job) = compactor.next_job(now) {
         let before = process_cpu()?;
         compactor.run_job(&job).await?;
         let used = process_cpu()? - before;
-        *(if job.level == 1 { &mut stages.first_level } else { &mut stages.second_level }) += used;
+        *(if job.level == 1 { &mut stages.first_level } else { &mut stages.higher_levels }) += used;
     }
     Ok(())
 }

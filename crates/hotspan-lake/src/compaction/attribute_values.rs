@@ -2,100 +2,108 @@
 
 use std::sync::Arc;
 
-use arrow::array::{
-    Array, ArrayBuilder, ArrayRef, BooleanArray, BooleanBuilder, Float64Array, Float64Builder, Int64Array,
-    Int64Builder, StringArray, StringBuilder,
-};
+use arrow::array::{Array, ArrayRef, BooleanArray, Float64Array, Int64Array, StringArray};
+use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer};
 use hotspan_model::Value;
 
 use super::attributes::ColumnType;
 use crate::error::Result;
-use crate::rows::MapColumn;
+use crate::rows::{MapColumn, TextColumn};
 
-/// A column being filled row by row; rows that nothing was pushed for are null.
-pub(super) enum ColumnBuilder {
-    Text(StringBuilder),
-    Int(Int64Builder),
-    Double(Float64Builder),
-    Bool(BooleanBuilder),
+/// A column being filled in the order of its rows. Most spans lack most attributes, so that what nothing was pushed for costs
+/// nothing: all rows are null at first.
+pub(super) struct ColumnBuilder {
+    values: Values,
+    present: Bits,
 }
 
-macro_rules! fill_up {
-    ($builder:expr, $row:expr) => {
-        // A key that stands twice in one span fills its column once; the second value stays in the map.
-        if $builder.len() > $row {
-            return false;
-        }
-        while $builder.len() < $row {
-            $builder.append_null();
-        }
-    };
+enum Values {
+    Text(TextColumn),
+    Int(Vec<i64>),
+    Double(Vec<f64>),
+    Bool(Bits),
 }
 
 impl ColumnBuilder {
     pub(super) fn new(column_type: ColumnType, rows: usize) -> Self {
-        match column_type {
-            ColumnType::Text => Self::Text(StringBuilder::with_capacity(rows, 16 * rows)),
-            ColumnType::Int => Self::Int(Int64Builder::with_capacity(rows)),
-            ColumnType::Double => Self::Double(Float64Builder::with_capacity(rows)),
-            ColumnType::Bool => Self::Bool(BooleanBuilder::with_capacity(rows)),
-        }
+        let values = match column_type {
+            ColumnType::Text => {
+                let mut texts = TextColumn::default();
+                texts.reserve(rows, 16 * rows);
+                Values::Text(texts)
+            }
+            ColumnType::Int => Values::Int(vec![0; rows]),
+            ColumnType::Double => Values::Double(vec![0.0; rows]),
+            ColumnType::Bool => Values::Bool(Bits::new(rows)),
+        };
+        Self { values, present: Bits::new(rows) }
     }
 
     pub(super) fn push_text(&mut self, row: usize, text: &str) -> bool {
-        let Self::Text(builder) = self else { return false };
-        fill_up!(builder, row);
-        builder.append_value(text);
-        true
-    }
-
-    fn push_int(&mut self, row: usize, value: i64) -> bool {
-        let Self::Int(builder) = self else { return false };
-        fill_up!(builder, row);
-        builder.append_value(value);
-        true
-    }
-
-    fn push_double(&mut self, row: usize, value: f64) -> bool {
-        let Self::Double(builder) = self else { return false };
-        fill_up!(builder, row);
-        builder.append_value(value);
-        true
-    }
-
-    fn push_bool(&mut self, row: usize, value: bool) -> bool {
-        let Self::Bool(builder) = self else { return false };
-        fill_up!(builder, row);
-        builder.append_value(value);
-        true
-    }
-
-    /// Takes a value given as JSON, if it is of this column's type.
-    pub(super) fn push_json(&mut self, row: usize, json: &str) -> bool {
-        match ColumnType::of_json(json) {
-            Some(ColumnType::Int) => json.parse().is_ok_and(|value| self.push_int(row, value)),
-            Some(ColumnType::Double) => json.parse().is_ok_and(|value| self.push_double(row, value)),
-            Some(ColumnType::Bool) => self.push_bool(row, json == "true"),
+        match &mut self.values {
+            // A key that stands twice in one span fills its column once; the second value stays in the map.
+            Values::Text(texts) if self.present.set(row) => {
+                texts.fill_up(row);
+                texts.push(text);
+                true
+            }
             _ => false,
         }
     }
 
-    pub(super) fn finish(self, rows: usize) -> ArrayRef {
-        macro_rules! pad {
-            ($builder:ident) => {{
-                let mut builder = $builder;
-                while builder.len() < rows {
-                    builder.append_null();
+    /// Takes a value given as JSON, if it is of this column's type.
+    pub(super) fn push_json(&mut self, row: usize, json: &str) -> bool {
+        match (&mut self.values, ColumnType::of_json(json)) {
+            (Values::Int(values), Some(ColumnType::Int)) => match json.parse() {
+                Ok(value) if self.present.set(row) => values[row] = value,
+                _ => return false,
+            },
+            (Values::Double(values), Some(ColumnType::Double)) => match json.parse() {
+                Ok(value) if self.present.set(row) => values[row] = value,
+                _ => return false,
+            },
+            (Values::Bool(values), Some(ColumnType::Bool)) if self.present.set(row) => {
+                if json == "true" {
+                    values.set(row);
                 }
-                Arc::new(builder.finish())
-            }};
+            }
+            _ => return false,
         }
-        match self {
-            Self::Text(builder) => pad!(builder),
-            Self::Int(builder) => pad!(builder),
-            Self::Double(builder) => pad!(builder),
-            Self::Bool(builder) => pad!(builder),
-        }
+        true
+    }
+
+    pub(super) fn finish(self, rows: usize) -> Result<ArrayRef> {
+        let nulls = Some(NullBuffer::new(self.present.finish(rows))).filter(|nulls| nulls.null_count() > 0);
+        Ok(match self.values {
+            Values::Text(mut texts) => {
+                texts.fill_up(rows);
+                Arc::new(texts.into_array(nulls)?)
+            }
+            Values::Int(values) => Arc::new(Int64Array::new(values.into(), nulls)),
+            Values::Double(values) => Arc::new(Float64Array::new(values.into(), nulls)),
+            Values::Bool(values) => Arc::new(BooleanArray::new(values.finish(rows), nulls)),
+        })
+    }
+}
+
+/// One bit a row, as Arrow lays them out.
+struct Bits(Vec<u8>);
+
+impl Bits {
+    fn new(rows: usize) -> Self {
+        Self(vec![0; rows.div_ceil(8)])
+    }
+
+    /// Sets the bit of a row; says whether it was not set before.
+    fn set(&mut self, row: usize) -> bool {
+        let (byte, bit) = (&mut self.0[row / 8], 1 << (row % 8));
+        let is_new = *byte & bit == 0;
+        *byte |= bit;
+        is_new
+    }
+
+    fn finish(self, rows: usize) -> BooleanBuffer {
+        BooleanBuffer::new(Buffer::from_vec(self.0), 0, rows)
     }
 }
 
@@ -151,5 +159,45 @@ impl RestOfMaps {
 
     pub(super) fn finish(self) -> Result<(ArrayRef, ArrayRef)> {
         Ok((Arc::new(self.texts.finish()?), Arc::new(self.others.finish()?)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::AsArray;
+    use arrow::datatypes::{Float64Type, Int64Type};
+
+    use super::*;
+
+    /// Scenario: columns of each type with gaps before, between and after their values, empty texts, a second value for a
+    /// row, and values of other types.
+    /// Guarantee: rows have what was pushed first and are null else, and what does not fit is refused.
+    #[test]
+    fn rows_without_a_value_are_null() {
+        let mut texts = ColumnBuilder::new(ColumnType::Text, 12);
+        assert!(texts.push_text(1, "a") && texts.push_text(9, "") && texts.push_text(10, "b"));
+        assert!(!texts.push_text(10, "c") && !texts.push_json(11, "1"));
+        let texts = texts.finish(12).unwrap();
+        let mut expected = vec![None; 12];
+        (expected[1], expected[9], expected[10]) = (Some("a"), Some(""), Some("b"));
+        assert_eq!(texts.as_string::<i32>().iter().collect::<Vec<_>>(), expected);
+
+        let mut ints = ColumnBuilder::new(ColumnType::Int, 3);
+        assert!(ints.push_json(1, "-7") && !ints.push_json(1, "8") && !ints.push_json(2, "1.5"));
+        assert!(!ints.push_text(2, "7") && !ints.push_json(2, "99999999999999999999"));
+        assert_eq!(
+            ints.finish(3).unwrap().as_primitive::<Int64Type>().iter().collect::<Vec<_>>(),
+            [None, Some(-7), None]
+        );
+
+        let mut doubles = ColumnBuilder::new(ColumnType::Double, 2);
+        assert!(doubles.push_json(0, "1.5") && doubles.push_json(1, "2e3"));
+        let doubles = doubles.finish(2).unwrap();
+        assert_eq!(doubles.as_primitive::<Float64Type>().values().as_ref(), [1.5, 2000.0]);
+        assert_eq!(doubles.nulls(), None);
+
+        let mut flags = ColumnBuilder::new(ColumnType::Bool, 3);
+        assert!(flags.push_json(0, "false") && flags.push_json(2, "true") && !flags.push_json(2, "false"));
+        assert_eq!(flags.finish(3).unwrap().as_boolean().iter().collect::<Vec<_>>(), [Some(false), None, Some(true)]);
     }
 }

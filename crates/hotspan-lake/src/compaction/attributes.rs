@@ -237,7 +237,7 @@ impl AttributeColumns {
             rest.end_row();
         }
         let (texts, others) = rest.finish()?;
-        let columns = columns.into_iter().map(|column| column.finish(places.len())).collect();
+        let columns = columns.into_iter().map(|column| column.finish(places.len())).collect::<Result<_>>()?;
         Ok(Distributed { texts, others, columns })
     }
 
@@ -294,9 +294,9 @@ impl OutputColumn {
         }
     }
 
-    fn finish(self, rows: usize) -> ArrayRef {
+    fn finish(self, rows: usize) -> Result<ArrayRef> {
         match self {
-            Self::Kept(column) => column,
+            Self::Kept(column) => Ok(column),
             Self::Filled(builder) => builder.finish(rows),
         }
     }

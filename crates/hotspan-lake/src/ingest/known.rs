@@ -102,8 +102,10 @@ impl KnownSymbols for KnownOf<'_> {
 
 #[cfg(test)]
 mod tests {
+    use hotspan_model::{Frame, Profile, ProfileSet, Sample};
+
     use super::*;
-    use crate::rows::Standing;
+    use crate::rows::{ProfileRows, Standing};
 
     /// Scenario: two tenants, two days. Guarantee: what one has made durable is new to the other, and on other days.
     #[test]
@@ -132,5 +134,32 @@ mod tests {
             known.learn(&TenantId::anonymous(), &NewSymbols { nodes, ..NewSymbols::default() });
         }
         assert!(known.count() <= 12, "{}", known.count());
+    }
+
+    /// Scenario: a request with some paths; then one with a path that is known, a new one through the same code, and a new one
+    /// into another function.
+    /// Guarantee: of the second, both new paths are written and only the one new frame.
+    #[test]
+    fn known_symbols_are_not_written_again() {
+        let (known, tenant) = (Known::new(1000), TenantId::anonymous());
+        let symbols_of = |stacks: &[&[&'static str]]| {
+            let mut set = ProfileSet::default();
+            let mut profile = Profile::default();
+            for stack in stacks {
+                let frames: Vec<u32> = stack.iter().map(|name| set.paths.frame(Frame::named(name))).collect();
+                let path = set.paths.path(&frames);
+                let (value, time, timed) = (1, 5, true);
+                profile.samples.push(Sample { path, value, time, timed, link: 0, thread: 0, labels: 0, attributes: 0 });
+            }
+            set.profiles.push(profile);
+            let mut rows = ProfileRows::default();
+            rows.push(&set, &known.of(&tenant));
+            rows.new_symbols()
+        };
+        let first = symbols_of(&[&["main", "serve"], &["main", "parse"]]);
+        assert_eq!((first.nodes.len(), first.frames.len(), first.series.len()), (3, 3, 1));
+        known.learn(&tenant, &first);
+        let second = symbols_of(&[&["main", "parse"], &["main", "parse", "serve"], &["main", "render"]]);
+        assert_eq!((second.nodes.len(), second.frames.len(), second.series.len()), (2, 1, 0));
     }
 }

@@ -66,9 +66,19 @@ impl TextColumn {
         self.ends.extend(other.ends[1..].iter().map(|end| base + end));
     }
 
+    /// Makes the rows before this one empty, as far as there is nothing yet.
+    pub(crate) fn fill_up(&mut self, row: usize) {
+        self.ends.resize((row + 1).max(self.ends.len()), self.bytes.len() as i32);
+    }
+
     /// The Arrow column; `empty_is_null` makes absent what was empty.
     pub(crate) fn finish(self, empty_is_null: bool) -> Result<StringArray, ArrowError> {
         let nulls = empty_is_null.then(|| present_where(self.len(), |row| self.ends[row] != self.ends[row + 1]));
+        self.into_array(nulls)
+    }
+
+    /// The Arrow column, where it is known which rows have a text.
+    pub(crate) fn into_array(self, nulls: Option<NullBuffer>) -> Result<StringArray, ArrowError> {
         StringArray::try_new(OffsetBuffer::new(ScalarBuffer::from(self.ends)), Buffer::from_vec(self.bytes), nulls)
     }
 }
