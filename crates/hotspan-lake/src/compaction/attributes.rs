@@ -37,6 +37,9 @@ pub enum ColumnType {
 }
 
 impl ColumnType {
+    /// Every type, in the order of their numbers.
+    const ALL: [Self; 4] = [Self::Text, Self::Int, Self::Double, Self::Bool];
+
     fn data_type(self) -> DataType {
         match self {
             Self::Text => DataType::Utf8,
@@ -70,56 +73,85 @@ impl ColumnType {
 /// How often each attribute occurs, by key and type.
 #[derive(Debug, Default)]
 pub(crate) struct AttributeCounts {
-    counts: HashMap<(String, ColumnType), u64>,
+    /// Keys are numbered as they come.
+    numbers: HashMap<String, u32>,
+    /// By number and type.
+    counts: Vec<[u64; ColumnType::ALL.len()]>,
     spans: u64,
+}
+
+/// The keys of all attributes in the maps of a batch, by their numbers in [`AttributeCounts`].
+pub(crate) struct EntryKeys {
+    texts: Vec<u32>,
+    others: Vec<u32>,
 }
 
 impl AttributeCounts {
     /// Gives an attribute a column however often it occurs.
     pub(crate) fn keep(&mut self, key: &str, column_type: ColumnType) {
-        self.counts.insert((key.to_owned(), column_type), u64::MAX);
+        let number = self.number(key);
+        self.counts[number as usize][column_type as usize] = u64::MAX;
     }
 
     /// Counts the attributes of a batch, those in maps and those in columns.
-    pub(crate) fn add(&mut self, batch: &RecordBatch) -> Result<()> {
+    pub(crate) fn add(&mut self, batch: &RecordBatch) -> Result<EntryKeys> {
         self.spans += batch.num_rows() as u64;
-        let mut local: HashMap<(&str, ColumnType), u64> = HashMap::new();
         let texts = map_entries(arrays::maps(batch, "attributes")?)?;
+        let mut keys = EntryKeys { texts: Vec::with_capacity(texts.range().len()), others: Vec::new() };
         for entry in texts.range() {
-            *local.entry((texts.keys.value(entry), ColumnType::Text)).or_default() += 1;
+            let number = self.number(texts.keys.value(entry));
+            keys.texts.push(number);
+            self.count(number, ColumnType::Text, 1);
         }
         let others = map_entries(arrays::maps(batch, "attributes_json")?)?;
+        keys.others.reserve(others.range().len());
         for entry in others.range() {
+            let number = self.number(others.keys.value(entry));
+            keys.others.push(number);
             if let Some(column_type) = ColumnType::of_json(others.values.value(entry)) {
-                *local.entry((others.keys.value(entry), column_type)).or_default() += 1;
+                self.count(number, column_type, 1);
             }
         }
         let schema = batch.schema_ref();
         for (field, column) in schema.fields().iter().zip(batch.columns()) {
             if let Some((key, column_type)) = attribute_field(field) {
-                *local.entry((key, column_type)).or_default() += (column.len() - column.null_count()) as u64;
+                let number = self.number(key);
+                self.count(number, column_type, (column.len() - column.null_count()) as u64);
             }
         }
-        for ((key, column_type), count) in local {
-            let sum = self.counts.entry((key.to_owned(), column_type)).or_default();
-            *sum = sum.saturating_add(count);
+        Ok(keys)
+    }
+
+    fn number(&mut self, key: &str) -> u32 {
+        if let Some(number) = self.numbers.get(key) {
+            return *number;
         }
-        Ok(())
+        let number = self.counts.len() as u32;
+        self.numbers.insert(key.to_owned(), number);
+        self.counts.push([0; ColumnType::ALL.len()]);
+        number
+    }
+
+    fn count(&mut self, number: u32, column_type: ColumnType, spans: u64) {
+        let sum = &mut self.counts[number as usize][column_type as usize];
+        *sum = sum.saturating_add(spans);
     }
 
     /// The attributes that deserve a column, sorted by key; of a key with several types, the most frequent.
     pub(crate) fn choose(&self) -> AttributeColumns {
-        let mut frequent: Vec<(&(String, ColumnType), u64)> = self
-            .counts
-            .iter()
-            .filter(|(_, count)| count.saturating_mul(SPANS_PER_VALUE) >= self.spans)
-            .map(|(key, count)| (key, *count))
-            .collect();
-        frequent.sort_unstable_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(b.0)));
+        let mut frequent: Vec<(&str, ColumnType, u64)> = Vec::new();
+        for (key, number) in &self.numbers {
+            for (column_type, count) in ColumnType::ALL.into_iter().zip(self.counts[*number as usize]) {
+                if count > 0 && count.saturating_mul(SPANS_PER_VALUE) >= self.spans {
+                    frequent.push((key, column_type, count));
+                }
+            }
+        }
+        frequent.sort_unstable_by(|a, b| b.2.cmp(&a.2).then_with(|| (a.0, a.1).cmp(&(b.0, b.1))));
         let mut columns: Vec<(String, ColumnType)> = Vec::new();
-        for ((key, column_type), _) in frequent {
+        for (key, column_type, _) in frequent {
             if columns.len() < MAX_COLUMNS && columns.iter().all(|(other, _)| other != key) {
-                columns.push((key.clone(), *column_type));
+                columns.push((key.to_owned(), column_type));
             }
         }
         columns.sort_unstable();
@@ -164,7 +196,7 @@ impl AttributeColumns {
                 columns: kept.into_iter().flatten().collect(),
             }
         } else {
-            self.distribute(std::slice::from_ref(batch), &all_rows(batch), kept)?
+            self.distribute(&[self.source(batch)?], &all_rows(batch), kept)?
         };
         self.assemble(batch, attributes)
     }
@@ -173,7 +205,7 @@ impl AttributeColumns {
     /// columns and in the maps. The maps are the most of a span: here they are read in their new order, not moved first.
     pub(crate) fn conform_rows(
         &self,
-        maps: &[RecordBatch],
+        maps: &[Source<'_>],
         others: &RecordBatch,
         places: &[Place],
     ) -> Result<RecordBatch> {
@@ -198,13 +230,7 @@ impl AttributeColumns {
 
     /// The attributes of the spans at these places: the two maps that are left, and the columns, of which `kept` ones have all
     /// that they can have.
-    fn distribute(
-        &self,
-        batches: &[RecordBatch],
-        places: &[Place],
-        kept: Vec<Option<ArrayRef>>,
-    ) -> Result<Distributed> {
-        let sources = batches.iter().map(|batch| self.source(batch)).collect::<Result<Vec<_>>>()?;
+    fn distribute(&self, sources: &[Source<'_>], places: &[Place], kept: Vec<Option<ArrayRef>>) -> Result<Distributed> {
         let mut columns: Vec<OutputColumn> = self
             .columns
             .iter()
@@ -220,18 +246,19 @@ impl AttributeColumns {
             for (key, column) in leaving {
                 column.move_to_map(*row, key, &mut rest);
             }
-            for entry in texts.range_of(*row) {
-                let (key, value) = (texts.keys.value(entry), texts.values.value(entry));
-                let builder = self.places.get(key).and_then(|place| columns[*place].builder());
+            // Keys are not even looked at where a column takes the value: reading is most of the work here.
+            for entry in texts.entries.range_of(*row) {
+                let value = texts.entries.values.value(entry);
+                let builder = columns.get_mut(texts.column_of(entry)).and_then(OutputColumn::builder);
                 if !builder.is_some_and(|builder| builder.push_text(at, value)) {
-                    rest.texts.entry(key, value);
+                    rest.texts.entry(texts.entries.keys.value(entry), value);
                 }
             }
-            for entry in others.range_of(*row) {
-                let (key, json) = (others.keys.value(entry), others.values.value(entry));
-                let builder = self.places.get(key).and_then(|place| columns[*place].builder());
+            for entry in others.entries.range_of(*row) {
+                let json = others.entries.values.value(entry);
+                let builder = columns.get_mut(others.column_of(entry)).and_then(OutputColumn::builder);
                 if !builder.is_some_and(|builder| builder.push_json(at, json)) {
-                    rest.others.entry(key, json);
+                    rest.others.entry(others.entries.keys.value(entry), json);
                 }
             }
             rest.end_row();
@@ -241,25 +268,72 @@ impl AttributeColumns {
         Ok(Distributed { texts, others, columns })
     }
 
+    /// The attributes of a batch whose keys were numbered when they were counted.
+    pub(crate) fn counted_source<'b>(
+        &self,
+        batch: &'b RecordBatch,
+        keys: &EntryKeys,
+        counts: &AttributeCounts,
+    ) -> Result<Source<'b>> {
+        let mut columns = vec![NO_COLUMN; counts.counts.len()];
+        for (key, number) in &counts.numbers {
+            columns[*number as usize] = self.place_of(key);
+        }
+        let of_keys = |keys: &[u32]| keys.iter().map(|number| columns[*number as usize]).collect();
+        self.source_with(batch, of_keys(&keys.texts), of_keys(&keys.others))
+    }
+
+    /// The attributes of any batch.
     fn source<'b>(&self, batch: &'b RecordBatch) -> Result<Source<'b>> {
+        let of_entries = |name: &str| -> Result<Vec<u32>> {
+            let entries = map_entries(arrays::maps(batch, name)?)?;
+            Ok(entries.range().map(|entry| self.place_of(entries.keys.value(entry))).collect())
+        };
+        self.source_with(batch, of_entries("attributes")?, of_entries("attributes_json")?)
+    }
+
+    fn source_with<'b>(&self, batch: &'b RecordBatch, texts: Vec<u32>, others: Vec<u32>) -> Result<Source<'b>> {
         let leaving = batch.schema_ref().fields().iter().zip(batch.columns()).filter_map(|(field, column)| {
             let (key, column_type) = attribute_field(field)?;
             let stays = self.places.get(key).is_some_and(|place| self.columns[*place].1 == column_type);
             if stays { None } else { Some((key, PresentColumn::new(column.as_ref(), column_type)?)) }
         });
+        let map = |name, columns| -> Result<SourceMap<'b>> {
+            Ok(SourceMap { entries: map_entries(arrays::maps(batch, name)?)?, columns })
+        };
         Ok(Source {
-            texts: map_entries(arrays::maps(batch, "attributes")?)?,
-            others: map_entries(arrays::maps(batch, "attributes_json")?)?,
+            texts: map("attributes", texts)?,
+            others: map("attributes_json", others)?,
             leaving: leaving.collect(),
         })
+    }
+
+    fn place_of(&self, key: &str) -> u32 {
+        self.places.get(key).map_or(NO_COLUMN, |place| *place as u32)
     }
 }
 
 /// Where the attributes of a batch come from: its maps, and columns that the output does not have.
-struct Source<'b> {
-    texts: MapEntries<'b>,
-    others: MapEntries<'b>,
+pub(crate) struct Source<'b> {
+    texts: SourceMap<'b>,
+    others: SourceMap<'b>,
     leaving: Vec<(&'b str, PresentColumn<'b>)>,
+}
+
+/// A map, and the column that each of its entries goes to.
+struct SourceMap<'b> {
+    entries: MapEntries<'b>,
+    columns: Vec<u32>,
+}
+
+/// Stands for a key that has no column.
+const NO_COLUMN: u32 = u32::MAX;
+
+impl SourceMap<'_> {
+    #[inline]
+    fn column_of(&self, entry: usize) -> usize {
+        self.columns[entry - self.entries.range().start] as usize
+    }
 }
 
 /// Every row of a batch that is the only one.
@@ -306,7 +380,7 @@ impl OutputColumn {
 pub fn fold_attributes(batch: &RecordBatch) -> Result<RecordBatch> {
     let no_columns = AttributeColumns::new(Vec::new());
     let Distributed { texts, others, .. } =
-        no_columns.distribute(std::slice::from_ref(batch), &all_rows(batch), Vec::new())?;
+        no_columns.distribute(&[no_columns.source(batch)?], &all_rows(batch), Vec::new())?;
     let mut fields = Vec::new();
     let mut columns = Vec::new();
     for (field, column) in batch.schema_ref().fields().iter().zip(batch.columns()) {

@@ -55,10 +55,10 @@ struct Target<'l> {
 
 fn write_spans(target: Target<'_>, batches: &[RecordBatch], keys: &[SortKeys], places: &[Place]) -> Result<Vec<Piece>> {
     let mut counts = AttributeCounts::default();
-    for batch in batches {
-        counts.add(batch)?;
-    }
+    let entry_keys = batches.iter().map(|batch| counts.add(batch)).collect::<Result<Vec<_>>>()?;
     let columns: AttributeColumns = counts.choose();
+    let attributes = batches.iter().zip(&entry_keys).map(|(batch, keys)| columns.counted_source(batch, keys, &counts));
+    let attributes = attributes.collect::<Result<Vec<_>>>()?;
     let gather = Gather::new(&without_attributes(&Table::Spans.schema()), batches)?;
     let mut summaries = TraceSummaries::default();
     let mut file = target.create(Table::Spans, columns.schema())?;
@@ -74,7 +74,7 @@ fn write_spans(target: Target<'_>, batches: &[RecordBatch], keys: &[SortKeys], p
         rest = others;
         let spans = gather.rows(chunk)?;
         summaries.add(&spans)?;
-        file.write(&columns.conform_rows(batches, &spans, chunk)?)?;
+        file.write(&columns.conform_rows(&attributes, &spans, chunk)?)?;
     }
     let mut written = write_derived(target, Table::Traces, summaries.finish()?)?;
     written.push(file.finish(target.lake.store().as_ref())?);
