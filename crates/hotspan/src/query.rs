@@ -200,3 +200,21 @@ fn text(value: &Value) -> String {
 fn number_in(value: &Value) -> i64 {
     value.as_i64().or_else(|| value.as_str()?.parse().ok()).unwrap_or(0)
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::attribute_text;
+
+    /// Scenario: attributes of a found span: a text, a number, a list as the server writes it, a text like one.
+    /// Guarantee: each is one short text; of a list the first and how many more there are.
+    #[test]
+    fn attributes_are_short() {
+        let shown = |value| attribute_text(&json!({"key": "k", "value": value}));
+        assert_eq!(shown(json!({"stringValue": "a b"})), "k=a b");
+        assert_eq!(shown(json!({"intValue": "7"})), "k=7");
+        assert_eq!(shown(json!({"stringValue": r#"["main.tax","json.Unmarshal","x"]"#})), "k=main.tax and 2 more");
+        assert_eq!(shown(json!({"stringValue": "[not a list"})), "k=[not a list");
+    }
+}
