@@ -91,7 +91,7 @@ pub use plan::{
 };
 pub use program::{Program, Search, SpanFilter};
 pub use regex_match::Matcher;
-pub use source::{SpanSource, TraceSource};
+pub use source::{FieldColumn, SpanColumns, SpanSource, TraceSource};
 pub use suggest::{nearest, suggest_attributes};
 pub use syntax::{MAX_DEPTH, MAX_HEIGHT, MAX_QUERY_BYTES, parse_syntax};
 pub use value::{FieldValue, Value};

@@ -24,6 +24,16 @@ pub trait SpanSource {
         None
     }
 
+    /// What every span has, where the source has it side by side.
+    fn columns(&self) -> Option<SpanColumns<'_>> {
+        None
+    }
+
+    /// The values of a field, one for each span, where the source has them side by side.
+    fn field_column(&self, _field: FieldId) -> Option<FieldColumn<'_>> {
+        None
+    }
+
     /// One of the values that [`FieldValue::Many`] announced.
     fn element(&self, span: usize, field: FieldId, index: usize) -> FieldValue<'_>;
 
@@ -43,6 +53,24 @@ pub trait SpanSource {
 
     /// Calls `visit` for every attribute of a span and its resource that has a single value; only `compare()` asks.
     fn for_each_attribute(&self, span: usize, visit: &mut dyn FnMut(Scope, &str, FieldValue<'_>));
+}
+
+/// What every span of a source has, by span.
+#[derive(Debug, Clone, Copy)]
+pub struct SpanColumns<'s> {
+    /// As [`SpanSource::start_nanos`] gives them.
+    pub starts: &'s [i64],
+    /// As [`SpanSource::span_id`] gives them; none if they were not read.
+    pub span_ids: Option<&'s [[u8; 8]]>,
+}
+
+/// The values of a field, by span. Every span has one.
+#[derive(Debug, Clone, Copy)]
+pub enum FieldColumn<'s> {
+    /// Their numbers, as [`SpanSource::code`] gives them.
+    Codes(&'s [i32]),
+    /// Durations in nanoseconds.
+    Durations(&'s [i64]),
 }
 
 /// All spans of one trace.

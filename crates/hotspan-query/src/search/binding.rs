@@ -9,7 +9,9 @@ use hotspan_lake::arrays;
 use hotspan_lake::compaction::attributes::ATTRIBUTE_PREFIX;
 use hotspan_model::{SpanId, SpanKind, StatusCode, TraceId, attributes_from_json};
 use hotspan_traceql::ast::Scope;
-use hotspan_traceql::{FieldId, FieldTable, FieldValue, SpanSource, TraceSource, Value, adjusted_count};
+use hotspan_traceql::{
+    FieldColumn, FieldId, FieldTable, FieldValue, SpanColumns, SpanSource, TraceSource, Value, adjusted_count,
+};
 
 use super::chunk_fold::Place;
 use super::field_binding::{Binding, bind_field};
@@ -206,6 +208,23 @@ impl SpanSource for BoundSpans {
         codes.is_valid(row).then(|| codes.value(row) as u32)
     }
 
+    fn columns(&self) -> Option<SpanColumns<'_>> {
+        let starts = self.starts.as_ref().filter(|_| self.rows.is_none())?.values();
+        let span_ids = self.span_ids.as_ref().map(|ids| ids.value_data().as_chunks().0);
+        Some(SpanColumns { starts, span_ids })
+    }
+
+    fn field_column(&self, field: FieldId) -> Option<FieldColumn<'_>> {
+        let codes = match self.bindings.get(field.index()).filter(|_| self.rows.is_none())? {
+            Binding::Duration => return self.durations.as_ref().map(|column| FieldColumn::Durations(column.values())),
+            Binding::Name => self.names.codes()?,
+            Binding::Service => self.services.codes()?,
+            Binding::Coded { codes, .. } => codes,
+            _ => return None,
+        };
+        (codes.null_count() == 0).then(|| FieldColumn::Codes(codes.values()))
+    }
+
     fn element(&self, span: usize, field: FieldId, index: usize) -> FieldValue<'_> {
         let binding = self.bindings.get(field.index());
         binding.map_or(FieldValue::Nil, |binding| self.read_element(binding, self.row(span), index))
@@ -284,5 +303,65 @@ fn single_or_many(value: &Value) -> FieldValue<'_> {
     match value {
         Value::Array(values) => FieldValue::Many(values.len()),
         single => single.as_field_value(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::ArrayRef;
+    use arrow::datatypes::Int32Type;
+    use hotspan_traceql::{MetricsLimits, Program, TimeGrid, TraceView};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Spans with a start, a duration and the number of their service.
+    fn batch(spans: &[(i64, i64, u8)]) -> RecordBatch {
+        let ids = |size: usize| {
+            let numbers = (0..spans.len() as u64).map(|number| number.to_be_bytes().repeat(size / 8));
+            Arc::new(FixedSizeBinaryArray::try_from_iter(numbers).unwrap()) as ArrayRef
+        };
+        let services: arrow::array::DictionaryArray<Int32Type> =
+            spans.iter().map(|(_, _, service)| ["shop", "cart", "mail"][usize::from(*service)]).collect();
+        let columns: Vec<(&str, ArrayRef)> = vec![
+            ("trace_id", ids(16)),
+            ("span_id", ids(8)),
+            ("start_time", Arc::new(TimestampNanosecondArray::from_iter_values(spans.iter().map(|span| span.0)))),
+            ("duration", Arc::new(Int64Array::from_iter_values(spans.iter().map(|span| span.1)))),
+            ("service", Arc::new(services)),
+        ];
+        RecordBatch::try_from_iter(columns).unwrap()
+    }
+
+    proptest! {
+        /// Scenario: metrics that arrays can answer, with and without a condition, of random spans, some out of time.
+        /// Guarantee: folded as arrays and folded span by span, they are the same, exemplars and all.
+        #[test]
+        fn arrays_are_folded_as_spans_are(
+            spans in prop::collection::vec((-50i64..150, -2i64..5_000_000_000, 0u8..3), 1..200),
+            filter in prop_oneof![Just("{ }"), Just("{ duration > 1s }")],
+            function in prop_oneof![
+                Just("rate()"),
+                Just("count_over_time() by (resource.service.name)"),
+                Just("quantile_over_time(duration, .5, .99) by (resource.service.name)"),
+                Just("histogram_over_time(duration)"),
+            ],
+        ) {
+            let program = Program::new(&format!("{filter} | {function}")).unwrap();
+            let metrics = program.metrics().unwrap();
+            let fold = |with_arrays: bool| {
+                let mut bound = BoundSpans::bind(batch(&spans), program.fields()).unwrap();
+                if !with_arrays {
+                    bound.show((0..spans.len() as u32).collect());
+                }
+                assert_eq!(bound.columns().is_some(), with_arrays);
+                let limits = MetricsLimits { exemplars: 7, ..MetricsLimits::default() };
+                let mut state = metrics.start(TimeGrid::range(0, 100, 10).unwrap(), limits);
+                metrics.observe_batch(&mut state, &TraceView::of_batch(&bound), 0..spans.len()).unwrap();
+                // Not-a-number is equal to itself as text.
+                format!("{:?}", metrics.finish(state))
+            };
+            prop_assert_eq!(fold(true), fold(false));
+        }
     }
 }

@@ -10,6 +10,7 @@ mod grid;
 mod histogram;
 mod histograms;
 mod observe;
+mod observe_columns;
 mod series;
 mod state;
 mod weighing;

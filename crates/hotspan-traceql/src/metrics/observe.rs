@@ -63,12 +63,12 @@ impl Metrics {
 }
 
 /// A span that is counted, and what it is counted into.
-struct Observed<'o, 'v, S> {
-    view: &'o TraceView<'v, S>,
-    span: usize,
-    interval: usize,
-    grid: &'o TimeGrid,
-    limits: &'o MetricsLimits,
+pub(super) struct Observed<'o, 'v, S> {
+    pub(super) view: &'o TraceView<'v, S>,
+    pub(super) span: usize,
+    pub(super) interval: usize,
+    pub(super) grid: &'o TimeGrid,
+    pub(super) limits: &'o MetricsLimits,
 }
 
 // Not derived: that would ask the same of `S`.
@@ -90,6 +90,11 @@ impl Leaf {
         grid: &TimeGrid,
         limits: &MetricsLimits,
     ) -> Result<(), MetricsError> {
+        if let LeafState::Series(table) = state
+            && let Some(columns) = self.columns_of(table, view.source)
+        {
+            return self.observe_columns(table, columns, condition, view, spans, (grid, limits));
+        }
         // Spans come roughly in order of time, so the interval of one is mostly the interval of the next.
         let mut near = grid.bounds_of(None);
         for span in spans {
@@ -224,7 +229,7 @@ impl Leaf {
     }
 
     /// The series of the values of a span's labels.
-    fn series_by_value<S: SpanSource>(
+    pub(super) fn series_by_value<S: SpanSource>(
         &self,
         table: &mut SeriesTable,
         Observed { view, span, grid, limits, .. }: Observed<'_, '_, S>,

@@ -30,6 +30,11 @@ impl Weighing {
         Self { sampling, extrapolate: hints.extrapolate }
     }
 
+    /// Whether every span is looked at and stands for itself.
+    pub(super) fn is_even(&self) -> bool {
+        self.sampling.is_none() && !self.extrapolate
+    }
+
     /// Whether a span is looked at.
     #[inline]
     pub(super) fn keeps<S: SpanSource>(&self, source: &S, span: usize) -> bool {
