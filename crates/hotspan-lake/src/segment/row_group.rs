@@ -1,10 +1,11 @@
-//! Reading rows of a row group: only the pages that hold them, one by one from a file, with one request from elsewhere.
+//! Reading rows of a row group: only the pages that hold them, one by one from a file, with one request from elsewhere. Of all
+//! rows, some pages of a file are read at once.
 
 use std::fs::File;
 use std::io::Read;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::{Buf, Bytes};
 use hashbrown::HashMap;
@@ -22,6 +23,8 @@ use crate::error::Result;
 
 /// Ranges that are no further apart are read together.
 const READ_OVER: u64 = 4 << 10;
+/// Bytes of a column that are read at once where all of it is asked for.
+const READ_AHEAD: u64 = 64 << 10;
 
 impl SegmentReader {
     /// Some columns of some rows of a row group, counted from its start, or of all; in batches of at most so many rows. The
@@ -50,7 +53,7 @@ impl SegmentReader {
             }
         };
         let locations = projection.leaves.iter().copied().zip(locations).collect();
-        let pages = GroupPages { metadata, group, locations, bytes: Arc::new(bytes) };
+        let pages = GroupPages { metadata, group, locations, bytes: Arc::new(bytes), is_whole: rows.is_none() };
         let selection = rows.map(|rows| selection(rows, pages.num_rows()));
         Ok(ParquetRecordBatchReader::try_new_with_row_groups(&projection.levels, &pages, batch_rows, selection)?)
     }
@@ -118,6 +121,8 @@ fn selection(rows: &RowRanges, all: usize) -> RowSelection {
 enum Pages {
     /// They are read one by one.
     File(Arc<File>),
+    /// They are those of one column, which are asked for one after another.
+    Column(ColumnFile),
     /// They were read together: bytes by where they start in the file.
     Read(Vec<(u64, Bytes)>),
 }
@@ -134,9 +139,39 @@ impl Pages {
     }
 }
 
+/// A column of a file that is read from its first page to its last.
+#[derive(Debug)]
+struct ColumnFile {
+    file: Arc<File>,
+    /// Where it ends.
+    end: u64,
+    /// What was read last, and where that starts.
+    ahead: Mutex<(u64, Bytes)>,
+}
+
+impl ColumnFile {
+    fn get(&self, start: u64, length: usize) -> std::io::Result<Bytes> {
+        let mut ahead = self.ahead.lock().unwrap_or_else(PoisonError::into_inner);
+        let end = start + length as u64;
+        if start < ahead.0 || end > ahead.0 + ahead.1.len() as u64 {
+            let until = end.max((start + READ_AHEAD).min(self.end));
+            *ahead = (start, read_exactly(&self.file, start, (until - start) as usize)?);
+        }
+        let first = (start - ahead.0) as usize;
+        Ok(ahead.1.slice(first..first + length))
+    }
+}
+
+fn read_exactly(file: &File, start: u64, length: usize) -> std::io::Result<Bytes> {
+    let mut bytes = vec![0; length];
+    file.read_exact_at(&mut bytes, start)?;
+    Ok(bytes.into())
+}
+
 impl Length for Pages {
     fn len(&self) -> u64 {
         match self {
+            Self::Column(column) => column.end,
             Self::File(file) => file.metadata().map_or(0, |metadata| metadata.len()),
             Self::Read(parts) => parts.last().map_or(0, |(first, bytes)| first + bytes.len() as u64),
         }
@@ -149,18 +184,17 @@ impl ChunkReader for Pages {
     fn get_read(&self, start: u64) -> parquet::errors::Result<Self::T> {
         match self {
             // Only asked for where no index says where pages are.
-            Self::File(file) => Ok(Box::new(ChunkReader::get_read(file.as_ref(), start)?)),
+            Self::File(file) | Self::Column(ColumnFile { file, .. }) => {
+                Ok(Box::new(ChunkReader::get_read(file.as_ref(), start)?))
+            }
             Self::Read(parts) => Ok(Box::new(Self::read_from(parts, start)?.reader())),
         }
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> parquet::errors::Result<Bytes> {
         match self {
-            Self::File(file) => {
-                let mut bytes = vec![0; length];
-                file.read_exact_at(&mut bytes, start)?;
-                Ok(bytes.into())
-            }
+            Self::File(file) => Ok(read_exactly(file, start, length)?),
+            Self::Column(column) => Ok(column.get(start, length)?),
             Self::Read(parts) => {
                 let bytes = Self::read_from(parts, start)?;
                 if bytes.len() < length {
@@ -180,6 +214,8 @@ struct GroupPages<'f> {
     /// By leaf; empty if the file does not say.
     locations: HashMap<usize, ColumnPages>,
     bytes: Arc<Pages>,
+    /// Whether all rows are asked for.
+    is_whole: bool,
 }
 
 impl RowGroups for GroupPages<'_> {
@@ -191,7 +227,15 @@ impl RowGroups for GroupPages<'_> {
         let column = self.metadata.row_group(self.group).column(leaf);
         let locations = self.locations.get(&leaf).filter(|locations| !locations.is_empty());
         let locations = locations.map(|locations| locations.as_ref().clone());
-        let reader = SerializedPageReader::new(Arc::clone(&self.bytes), column, self.num_rows(), locations)?;
+        let bytes = match self.bytes.as_ref() {
+            Pages::File(file) if self.is_whole => {
+                let (start, length) = column.byte_range();
+                let (file, ahead) = (Arc::clone(file), Mutex::new((start, Bytes::new())));
+                Arc::new(Pages::Column(ColumnFile { file, end: start + length, ahead }))
+            }
+            _ => Arc::clone(&self.bytes),
+        };
+        let reader = SerializedPageReader::new(bytes, column, self.num_rows(), locations)?;
         Ok(Box::new(OneColumn(Some(Box::new(reader)))))
     }
 
@@ -216,3 +260,27 @@ impl Iterator for OneColumn {
 }
 
 impl PageIterator for OneColumn {}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    /// Scenario: a column in the middle of a file, whose pages are small, larger than what is read at once, and asked for again.
+    /// Guarantee: each page has its own bytes, and nothing behind the column is read.
+    #[test]
+    fn columns_are_read_ahead() {
+        let mut file = tempfile::tempfile().unwrap();
+        let content: Vec<u8> = (0..400_000u32).map(|number| (number * 7 % 251) as u8).collect();
+        file.write_all(&content).unwrap();
+        let (start, end) = (1000, 300_000u64);
+        let column = ColumnFile { file: Arc::new(file), end, ahead: Mutex::new((start, Bytes::new())) };
+        let pages = [(1000, 10), (1010, 60_000), (61_010, 5_000), (66_010, 200_000), (266_010, 33_990), (1000, 10)];
+        for (at, length) in pages {
+            assert_eq!(column.get(at as u64, length).unwrap(), content[at..at + length]);
+            let ahead = column.ahead.lock().unwrap();
+            assert!(ahead.0 + ahead.1.len() as u64 <= end, "{at}");
+        }
+    }
+}
