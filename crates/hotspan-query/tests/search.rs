@@ -336,16 +336,23 @@ async fn long_traces_are_judged_whole() {
     }
 }
 
-/// Scenario: a few traces have so many spans that match that the latest spans of a file are of two or three of them.
+/// Scenario: a few traces have so many spans that match that the latest spans of a file are of two or three of them; or all
+/// traces run at once, so that their latest spans say little of when they started.
 /// Guarantee: as many traces as are asked for are found, in order, however many spans were left out at first.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_spans_of_few_traces() {
+    check_thirty_traces(|number| (number / 40, number % 40)).await;
+    check_thirty_traces(|number| (number % 30, number / 30)).await;
+}
+
+/// Thirty traces of forty spans; which of them a number is, is asked.
+async fn check_thirty_traces(trace_and_span: fn(u32) -> (u32, u32)) {
     let folder = tempfile::tempdir().unwrap();
     let (lake, ingest, compactor) = store(folder.path()).await;
     let engine = Engine::new(Arc::clone(&lake));
     let span = |number: u32| TestSpan {
-        trace: (number / 40) as u8,
-        span: (number % 40) as u8 + 1,
+        trace: trace_and_span(number).0 as u8,
+        span: trace_and_span(number).1 as u8 + 1,
         flush: (number % 2) as u8,
         start: START + i64::from(number) * 1_000_000,
         duration: 1_000_000,

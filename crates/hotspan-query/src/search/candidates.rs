@@ -34,6 +34,9 @@ impl Candidate {
 pub(super) struct Candidates {
     known: HashMap<TraceId, Candidate>,
     room: usize,
+    /// How many are looked for where each of them matches, which is more than are asked for: they are looked for by the start
+    /// of a span, and asked for by their own.
+    wanted: usize,
     /// How many spans a trace must have.
     pub(super) least: usize,
     /// The highest bound of those that there was no room for.
@@ -45,7 +48,8 @@ pub(super) struct Candidates {
 impl Candidates {
     pub(super) fn new(query: &SearchQuery) -> Self {
         let room = query.limit.saturating_mul(2).saturating_add(1000);
-        Self { known: HashMap::new(), room, least: 1, forgotten: None, remembered_from: i64::MAX }
+        let wanted = query.limit.saturating_mul(3).saturating_add(20);
+        Self { known: HashMap::new(), room, wanted, least: 1, forgotten: None, remembered_from: i64::MAX }
     }
 
     pub(super) fn add(&mut self, trace_id: TraceId, candidate: Candidate) {
@@ -64,6 +68,16 @@ impl Candidates {
             self.forgotten = self.forgotten.max(Some(last_kept));
             self.known.retain(|_, candidate| candidate.bound > last_kept);
         }
+    }
+
+    /// How many matching traces are looked for at once.
+    pub(super) fn wanted(&self) -> usize {
+        self.wanted
+    }
+
+    /// Notes that there are further ones up to a bound.
+    pub(super) fn forget(&mut self, bound: Option<i64>) {
+        self.forgotten = self.forgotten.max(bound);
     }
 
     pub(super) fn remove(&mut self, trace_id: &TraceId) {
@@ -105,6 +119,7 @@ impl Candidates {
     pub(super) fn start_over(&mut self) {
         self.remembered_from = self.forgotten.take().map_or(i64::MAX, |bound| bound.saturating_add(1));
         self.room = self.room.saturating_mul(8);
+        self.wanted = self.wanted.saturating_mul(8);
         if self.least > 1 {
             self.known.clear();
         }

@@ -22,7 +22,7 @@ use crate::side_by_side::{Job, side_by_side};
 /// A condition on single spans, ready to be looked for in many chunks.
 #[derive(Debug)]
 pub(super) struct SpanScan {
-    engine: Engine,
+    pub(super) engine: Engine,
     program: Arc<Program>,
     profiles: Option<Arc<ProfileFields>>,
     wanted: Wanted,
@@ -92,6 +92,11 @@ impl SpanScan {
         Self { engine: engine.clone(), program: Arc::clone(program), profiles: profiles.cloned(), wanted, mask }
     }
 
+    /// Whether each of the spans that are looked for makes its trace match.
+    pub(super) fn finds_matches(&self) -> bool {
+        matches!(self.wanted, Wanted::Matches)
+    }
+
     /// How many of the spans a trace has at least, if it matches.
     pub(super) fn least(&self) -> usize {
         match &self.wanted {
@@ -125,23 +130,9 @@ impl SpanScan {
     }
 
     async fn hits(&self, chunk: &Chunk, range: TimeRange, least: i64) -> Result<ChunkHits> {
-        let mut rows: Vec<u32> = Vec::new();
-        let mut scanned = 0;
-        let mut memory = TriedTexts::default();
-        let mut parts = self.engine.lake().reader().scan(chunk, &self.mask.columns()).await?;
-        while let Some(part) = parts.try_next().await? {
-            rows.extend(self.mask.mask(&part, &mut memory).set_indices().map(|row| (scanned + row) as u32));
-            scanned += part.num_rows();
-        }
-        let spans = scanned as u64;
+        let (rows, spans) = self.masked_rows(chunk).await?;
         let timed = self.timed_traces(chunk, &rows, range).await?;
-        if matches!(self.wanted, Wanted::Matches) && !(range.holds_all_of(chunk.segment()) && least == i64::MIN) {
-            let in_time = TimeRange { from: range.from.max(least), until: range.until };
-            rows.retain(|row| in_time.holds(timed.start(*row)));
-        }
-        if !self.is_exact() {
-            rows = self.evaluate(chunk, &rows).await?;
-        }
+        let rows = self.satisfying(chunk, rows, &timed.starts, range, least).await?;
         let mut hits = timed.group(&rows);
         match self.wanted {
             Wanted::Matches => {}
@@ -155,6 +146,35 @@ impl SpanScan {
             }),
         }
         Ok(ChunkHits { hits: hits.into_iter().map(|(hit, _)| hit).collect(), spans })
+    }
+
+    /// The rows of a chunk that the mask lets through, and how many it was tried on.
+    pub(super) async fn masked_rows(&self, chunk: &Chunk) -> Result<(Vec<u32>, u64)> {
+        let mut rows: Vec<u32> = Vec::new();
+        let mut scanned = 0;
+        let mut memory = TriedTexts::default();
+        let mut parts = self.engine.lake().reader().scan(chunk, &self.mask.columns()).await?;
+        while let Some(part) = parts.try_next().await? {
+            rows.extend(self.mask.mask(&part, &mut memory).set_indices().map(|row| (scanned + row) as u32));
+            scanned += part.num_rows();
+        }
+        Ok((rows, scanned as u64))
+    }
+
+    /// Those of the rows that are in time and satisfy the condition.
+    pub(super) async fn satisfying(
+        &self,
+        chunk: &Chunk,
+        mut rows: Vec<u32>,
+        starts: &Starts,
+        range: TimeRange,
+        least: i64,
+    ) -> Result<Vec<u32>> {
+        if matches!(self.wanted, Wanted::Matches) && !(range.holds_all_of(chunk.segment()) && least == i64::MIN) {
+            let in_time = TimeRange { from: range.from.max(least), until: range.until };
+            rows.retain(|row| in_time.holds(starts.of(*row)));
+        }
+        if self.is_exact() { Ok(rows) } else { self.evaluate(chunk, &rows).await }
     }
 
     /// Traces and starts of the rows that a mask lets through: where only they are looked at, and are few, no others are
@@ -218,12 +238,12 @@ impl SpanScan {
 /// What says whose a span is and when it started.
 const TRACE_AND_START: [&str; 2] = ["trace_id", "start_time"];
 /// One row in so many and fewer are picked: the reader then decides whether all pages are worth decoding.
-const SPARSE: usize = 16;
+pub(super) const SPARSE: usize = 16;
 /// Rows that are evaluated at once: what bounds the memory of columns that are not kept.
 const EVALUATED_ROWS: usize = 64 << 10;
 
 /// Rows as ranges, counted from the start of the segment.
-fn ranges_of(rows: &[u32], first: usize) -> RowRanges {
+pub(super) fn ranges_of(rows: &[u32], first: usize) -> RowRanges {
     let mut ranges = RowRanges::new();
     for row in rows.iter().map(|row| *row as usize + first) {
         match ranges.last_mut() {
@@ -238,21 +258,32 @@ fn ranges_of(rows: &[u32], first: usize) -> RowRanges {
 #[derive(Debug)]
 struct TimedTraces {
     traces: FixedSizeBinaryArray,
-    starts: ScalarBuffer<i64>,
+    starts: Starts,
+}
+
+/// When rows of a chunk started: all of them, or some.
+#[derive(Debug)]
+pub(super) struct Starts {
+    times: ScalarBuffer<i64>,
     /// The rows that are known, in ascending order, if not all are.
     rows: Option<Vec<u32>>,
 }
 
 impl Default for TimedTraces {
     fn default() -> Self {
-        Self { traces: FixedSizeBinaryArray::new_null(16, 0), starts: Vec::new().into(), rows: Some(Vec::new()) }
+        Self { traces: FixedSizeBinaryArray::new_null(16, 0), starts: Starts::default() }
     }
 }
 
-impl TimedTraces {
-    fn of(batch: &RecordBatch, rows: Option<Vec<u32>>) -> Result<Self> {
-        let (traces, starts) = (arrays::ids(batch, "trace_id")?, arrays::times(batch, "start_time")?);
-        Ok(Self { traces: traces.clone(), starts: starts.values().clone(), rows })
+impl Default for Starts {
+    fn default() -> Self {
+        Self { times: Vec::new().into(), rows: Some(Vec::new()) }
+    }
+}
+
+impl Starts {
+    pub(super) fn new(batch: &RecordBatch, rows: Option<Vec<u32>>) -> Result<Self> {
+        Ok(Self { times: arrays::times(batch, "start_time")?.values().clone(), rows })
     }
 
     /// Where a row of the chunk stands in the arrays. It must be one that is known.
@@ -263,23 +294,29 @@ impl TimedTraces {
         }
     }
 
-    fn start(&self, row: u32) -> i64 {
-        self.starts[self.place(row)]
+    pub(super) fn of(&self, row: u32) -> i64 {
+        self.times[self.place(row)]
+    }
+}
+
+impl TimedTraces {
+    fn of(batch: &RecordBatch, rows: Option<Vec<u32>>) -> Result<Self> {
+        Ok(Self { traces: arrays::ids(batch, "trace_id")?.clone(), starts: Starts::new(batch, rows)? })
     }
 
     /// A hit for each run of rows of one trace, and where the last of its rows stands.
     fn group(&self, rows: &[u32]) -> Vec<(Hit, usize)> {
         let mut hits: Vec<(Hit, usize)> = Vec::new();
-        for place in rows.iter().map(|row| self.place(*row)) {
+        for place in rows.iter().map(|row| self.starts.place(*row)) {
             match hits.last_mut() {
                 Some((hit, last)) if self.traces.value(*last) == self.traces.value(place) => {
-                    hit.start = hit.start.min(self.starts[place]);
+                    hit.start = hit.start.min(self.starts.times[place]);
                     hit.spans += 1;
                     *last = place;
                 }
                 _ => {
                     let trace_id = TraceId(arrays::id_at(&self.traces, place));
-                    hits.push((Hit { trace_id, start: self.starts[place], spans: 1, is_in_time: true }, place));
+                    hits.push((Hit { trace_id, start: self.starts.times[place], spans: 1, is_in_time: true }, place));
                 }
             }
         }
@@ -291,7 +328,7 @@ impl TimedTraces {
         let id = self.traces.value(place);
         let is_same = |place: &usize| self.traces.value(*place) == id;
         let before = (0..place).rev().take_while(is_same);
-        (place..self.traces.len()).take_while(is_same).chain(before).any(|place| range.holds(self.starts[place]))
+        (place..self.traces.len()).take_while(is_same).chain(before).any(|place| range.holds(self.starts.times[place]))
     }
 }
 

@@ -117,6 +117,16 @@ impl LatestTraces {
         let range = self.range;
         let before = self.candidates.unjudged_until();
         let least = scene.best.threshold().unwrap_or(i64::MIN);
+        if scan.finds_matches() {
+            let range = TimeRange { until: range.until.min(before), ..range };
+            let found = scan.latest_matches(&group, range, least, self.candidates.wanted()).await?;
+            scene.inspected.spans += found.spans;
+            for hit in found.hits.iter().filter(|hit| !self.judged.contains(&hit.trace_id)) {
+                self.candidates.add(hit.trace_id, Candidate::new(hit.start, hit.spans));
+            }
+            self.candidates.forget(found.left_out);
+            return Ok(());
+        }
         let (candidates, elsewhere, judged) = (&mut self.candidates, &mut self.elsewhere, &self.judged);
         let spans = &mut scene.inspected.spans;
         scan.scan(&group, range, least, &mut |found| {

@@ -11,6 +11,7 @@ mod found;
 mod gather;
 mod judge;
 mod latest;
+mod latest_matches;
 mod longest;
 mod metrics;
 mod order;
