@@ -24,8 +24,8 @@ use crate::table::Table;
 
 /// Rows in a row group: what a reader of a narrow range has to open at least.
 const ROW_GROUP_ROWS: usize = 256 * 1024;
-/// The same for symbols, which are always read whole: one dictionary of frames serves more nodes.
-const SYMBOL_ROW_GROUP_ROWS: usize = 1024 * 1024;
+/// The same for symbols, of which most questions read those of one service: the frames of some services are a dictionary.
+const SYMBOL_ROW_GROUP_ROWS: usize = 128 * 1024;
 /// Rows in a page: what a point look-up has to decode at least.
 const PAGE_ROWS: usize = 4096;
 /// The same for spans, which are looked up trace by trace with all their columns.
@@ -216,7 +216,9 @@ fn writer_properties(plan: &FilePlan<'_>) -> WriterProperties {
         if unique {
             properties = properties.set_column_dictionary_enabled(path.clone(), false);
         }
-        if field.name().starts_with(ATTRIBUTE_PREFIX) {
+        let is_attribute = field.name().starts_with(ATTRIBUTE_PREFIX);
+        // The paths of one hour are all different, those of a day come again.
+        if is_attribute || (table == Table::Rollup1h && field.name() == "path") {
             let is_text = *field.data_type() == DataType::Utf8;
             let most_bytes = if is_text { TEXT_DICTIONARY_BYTES } else { NUMBER_DICTIONARY_BYTES };
             properties = properties.set_column_dictionary_page_size_limit(path.clone(), most_bytes);
