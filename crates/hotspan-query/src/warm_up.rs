@@ -72,6 +72,11 @@ fn latest(snapshot: &Snapshot, tenant: &TenantId, table: Table, (from, until): (
 }
 
 impl WarmUp {
+    /// Whether what comes next is of use to nearly any question, and takes next to no time.
+    pub fn is_basic(&self) -> bool {
+        matches!(self.parts.front(), Some(Part::File(_) | Part::Labels(..)))
+    }
+
     /// Reads a little more, which takes some milliseconds; false when there is nothing left.
     pub async fn next_part(&mut self) -> Result<bool> {
         let Some(part) = self.parts.pop_front() else { return Ok(false) };

@@ -7,8 +7,8 @@ use std::time::Instant;
 use hotspan_lake::compaction::{CompactionCounters, Compactor};
 use hotspan_lake::retention::{Retention, RetentionCounters};
 use hotspan_lake::{Ingest, Lake};
-use hotspan_query::Engine;
 use hotspan_query::span_metrics::SpanMetrics;
+use hotspan_query::{Engine, WarmUp};
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -20,6 +20,7 @@ use crate::query_counts::QueryCounts;
 use crate::scrape::ScrapeStatus;
 use crate::self_tracing::RequestGate;
 use crate::settings::Settings;
+use crate::warm_up::read_basics;
 
 /// A server, from before its store is open until after it is closed.
 #[derive(Debug)]
@@ -106,8 +107,8 @@ impl App {
         self.listeners.get().map_or(&[], Vec::as_slice)
     }
 
-    /// Opens the store and starts what runs in the background.
-    pub async fn open(&self) -> anyhow::Result<()> {
+    /// Opens the store and starts what runs in the background. Gives what is left to be read ahead.
+    pub async fn open(&self) -> anyhow::Result<WarmUp> {
         let lake = Lake::open(&self.settings.store).await?;
         lake.reader().set_column_cache_bytes(self.settings.column_cache_bytes);
         let policies = Arc::new(PolicyStore::open(&self.settings.store).await?);
@@ -130,9 +131,10 @@ impl App {
         };
         *self.background.lock().unwrap_or_else(PoisonError::into_inner) = Some(background);
         let engine = Engine::new(lake);
+        let warm_up = read_basics(&engine, self.settings.warm_up).await;
         // Opened once, by `serve`.
         let _ = self.core.set(Core { engine, ingest, compaction, retention, span_metrics, policies });
-        Ok(())
+        Ok(warm_up)
     }
 
     /// The store, if it is open and not closing.

@@ -69,12 +69,14 @@ pub async fn serve_traced(
     announce(listeners.bound());
     app.set_listeners(listeners.bound().to_vec());
     let serving = tokio::spawn(listeners.serve(Arc::clone(&app), stop.clone()));
-    let opened = app.open().await;
-    if let Err(error) = opened {
-        stop.cancel();
-        serving.await??;
-        return Err(error);
-    }
+    let warm_up = match app.open().await {
+        Ok(warm_up) => warm_up,
+        Err(error) => {
+            stop.cancel();
+            serving.await??;
+            return Err(error);
+        }
+    };
     let milliseconds = app.started.elapsed().as_millis() as u64;
     info!(store = %settings.store.display(), version = env!("CARGO_PKG_VERSION"), milliseconds, "ready");
     let scraping = match scrape::start(&app, &stop) {
@@ -87,7 +89,7 @@ pub async fn serve_traced(
     };
     let fed = CancellationToken::new();
     let feeding = own.map(|own| tokio::spawn(feed(own, Arc::clone(&app), fed.clone())));
-    let warming = tokio::spawn(warm_up::warm_up(Arc::clone(&app), stop.clone()));
+    let warming = tokio::spawn(warm_up::read_ahead(warm_up, Arc::clone(&app), stop.clone()));
     stop.cancelled().await;
     app.begin_stop();
     // A panic there is logged, and no reason not to close the store.

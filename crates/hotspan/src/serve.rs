@@ -18,6 +18,7 @@ pub(crate) struct ServeArguments {
 /// Runs the server until it is told to stop.
 pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<()> {
     crate::allocator::keep_freed_memory_for_a_while();
+    crate::allocator::take_memory_in_advance();
     let loaded = load(&arguments.flags.into())?;
     let settings = loaded.config.settings;
     let (own, layer, problem) = match SelfTracing::start(&settings.self_tracing) {
