@@ -34,6 +34,8 @@ pub use time_text::{TimeTextError, parse_duration, parse_time, time_as_text};
 
 use std::sync::Arc;
 
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use self_tracing::{Feed, feed};
 use tokio_util::sync::CancellationToken;
 use tracing::info;
@@ -41,19 +43,40 @@ use tracing::info;
 /// Runs a server until `stop`: binds, opens the store, serves, and finishes what was received.
 ///
 /// `announce` is told the addresses in use as soon as they are bound.
-pub async fn serve(
+pub fn serve(
     settings: Settings,
     stop: CancellationToken,
-    announce: impl FnOnce(&[BoundListener]),
-) -> anyhow::Result<()> {
-    serve_traced(settings, stop, announce, None).await
+    announce: impl FnOnce(&[BoundListener]) + Send + 'static,
+) -> BoxFuture<'static, anyhow::Result<()>> {
+    serve_traced(settings, stop, announce, None)
 }
 
 /// The same for a server that stores what it sees of itself, if `own` is there.
-pub async fn serve_traced(
+pub fn serve_traced(
     settings: Settings,
     stop: CancellationToken,
-    announce: impl FnOnce(&[BoundListener]),
+    announce: impl FnOnce(&[BoundListener]) + Send + 'static,
+    own: Option<SelfTracing>,
+) -> BoxFuture<'static, anyhow::Result<()>> {
+    run_boxed(settings, stop, Box::new(announce), own)
+}
+
+type Announce = Box<dyn FnOnce(&[BoundListener]) + Send>;
+
+/// Futures are compiled where they are awaited: this keeps a whole server out of every crate that runs one.
+fn run_boxed(
+    settings: Settings,
+    stop: CancellationToken,
+    announce: Announce,
+    own: Option<SelfTracing>,
+) -> BoxFuture<'static, anyhow::Result<()>> {
+    run(settings, stop, announce, own).boxed()
+}
+
+async fn run(
+    settings: Settings,
+    stop: CancellationToken,
+    announce: Announce,
     own: Option<SelfTracing>,
 ) -> anyhow::Result<()> {
     let app = Arc::new(App::new(settings.clone()));

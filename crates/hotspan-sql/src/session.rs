@@ -13,8 +13,9 @@ use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::memory_pool::GreedyMemoryPool;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::prelude::{SessionConfig, SessionContext};
+use futures::future::BoxFuture;
 use futures::stream::BoxStream;
-use futures::{StreamExt, stream};
+use futures::{FutureExt, StreamExt, stream};
 use hotspan_lake::{Snapshot, Table};
 use hotspan_model::TenantId;
 use hotspan_query::{Engine, QueryTicket};
@@ -58,7 +59,14 @@ impl SqlEngine {
 
     /// Begins to answer a statement. The first batch has been computed when this returns, so that most errors are
     /// known before a caller answers anything.
-    pub async fn query(&self, tenant: &TenantId, statement: &str) -> Result<SqlAnswer, SqlError> {
+    ///
+    /// Boxed, since futures are compiled where they are awaited: all of the planner would be, once more, in each crate that
+    /// asks.
+    pub fn query<'a>(&'a self, tenant: &'a TenantId, statement: &'a str) -> BoxFuture<'a, Result<SqlAnswer, SqlError>> {
+        self.answer(tenant, statement).boxed()
+    }
+
+    async fn answer(&self, tenant: &TenantId, statement: &str) -> Result<SqlAnswer, SqlError> {
         let ticket = self.engine.queries().begin(tenant, "sql", statement);
         let deadline = tokio::time::Instant::now() + self.options.time_limit;
         match tokio::time::timeout_at(deadline, self.start(tenant, statement, deadline)).await {

@@ -14,6 +14,8 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use arc_swap::ArcSwap;
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use hotspan_model::TenantId;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteRow, SqliteSynchronous};
 use sqlx::{QueryBuilder, Row, SqlitePool};
@@ -47,8 +49,12 @@ pub struct RemovedObject {
 }
 
 impl Catalog {
-    /// Opens the catalog in a store's folder, making it if it is not there.
-    pub async fn open(folder: &Path) -> Result<Self> {
+    /// Opens the catalog in a store's folder, making it if it is not there. Boxed, so as to be compiled once.
+    pub fn open(folder: &Path) -> BoxFuture<'_, Result<Self>> {
+        Self::open_database(folder).boxed()
+    }
+
+    async fn open_database(folder: &Path) -> Result<Self> {
         let options = SqliteConnectOptions::new()
             .filename(folder.join("catalog.sqlite"))
             .create_if_missing(true)
