@@ -2,9 +2,8 @@
 #![no_main]
 
 use hotspan_formats::Limits;
-use hotspan_formats::otlp::TraceSink;
 use hotspan_formats::otlp::json::{ProfilesJson, decode_traces_json};
-use hotspan_model::{Resource, Scope, Span};
+use hotspan_model::{Resource, Scope, Span, TraceSink};
 use libfuzzer_sys::fuzz_target;
 
 struct Nothing;

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use bytes::Bytes;
-use hotspan_formats::otlp::{TraceSink, decode_profiles, decode_traces};
+use hotspan_formats::otlp::{decode_profiles, decode_traces};
 use hotspan_formats::{DecodeOptions, Encoding, Limits, decompress, pprof};
 use hotspan_generator::Workload;
 use hotspan_lake::catalog::now_nanos;
@@ -22,7 +22,7 @@ use hotspan_lake::rows::{Rows, SpanRows};
 use hotspan_lake::table::HOUR;
 use hotspan_lake::{Ingest, IngestOptions, Lake};
 use hotspan_model::labels::SERVICE_NAME;
-use hotspan_model::{Labels, Resource, Scope, Span, TenantId};
+use hotspan_model::{Labels, TenantId};
 
 use crate::arguments::Arguments;
 use crate::expected::Expected;
@@ -141,30 +141,13 @@ async fn compact(compactor: &Compactor, now: i64, stages: &mut Stages) -> anyhow
     Ok(())
 }
 
-struct SpanSink(SpanRows);
-
-impl TraceSink for SpanSink {
-    fn resource(&mut self, resource: &Resource<'_>) {
-        self.0.resource(resource);
-    }
-
-    fn scope(&mut self, scope: &Scope<'_>) {
-        self.0.scope(scope);
-    }
-
-    fn span(&mut self, span: &Span<'_>) {
-        self.0.push(span);
-    }
-}
-
 fn decode(signal: Signal<'_>, number: usize, message: &Bytes, ingest: &Ingest) -> anyhow::Result<Rows> {
     let limits = Limits::default();
     let mut rows = Rows::default();
     match signal {
         Signal::Traces => {
-            let mut sink = SpanSink(SpanRows::with_room_for(message.len()));
-            decode_traces(message, &limits, &mut sink)?;
-            rows.spans = sink.0;
+            rows.spans = SpanRows::with_room_for(message.len());
+            decode_traces(message, &limits, &mut rows.spans)?;
         }
         Signal::Profiles => {
             let (set, ..) = decode_profiles(message, &limits, now_nanos())?;

@@ -10,8 +10,8 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use hotspan_formats::Limits;
-use hotspan_formats::otlp::{TraceSink, decode_profiles, decode_traces};
-use hotspan_model::{Resource, Scope, Span};
+use hotspan_formats::otlp::{decode_profiles, decode_traces};
+use hotspan_model::{Resource, Scope, Span, TraceSink};
 use opentelemetry_proto::tonic::collector::profiles::v1development::ExportProfilesServiceRequest;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::any_value::Value;

@@ -8,9 +8,9 @@ use std::cell::Cell;
 use std::io::Write as _;
 
 use bytes::Bytes;
-use hotspan_formats::otlp::{TraceSink, decode_profiles, decode_traces};
+use hotspan_formats::otlp::{decode_profiles, decode_traces};
 use hotspan_formats::{DecodeOptions, DecompressError, Encoding, Limits, decode_file, decompress};
-use hotspan_model::{Resource, Scope, Span};
+use hotspan_model::{Resource, Scope, Span, TraceSink};
 
 /// Counts what each thread holds, and the most it ever held.
 struct Measured;

@@ -7,12 +7,12 @@
 use std::collections::HashMap;
 
 use hotspan_formats::Limits;
-use hotspan_formats::otlp::{TraceSink, decode_profiles, decode_traces};
+use hotspan_formats::otlp::{decode_profiles, decode_traces};
 use hotspan_generator::encode::{pprof_file, profile_requests, trace_requests};
 use hotspan_generator::{
     Oracle, OracleDetail, PlantedCause, PlantedTime, SampleKind, Settings, WINDOW_NANOS, Workload,
 };
-use hotspan_model::{Resource, Scope, Span, StatusCode};
+use hotspan_model::{Resource, Scope, Span, StatusCode, TraceSink};
 
 fn workload(settings: Settings) -> Workload {
     Workload::new(settings).unwrap()

@@ -11,7 +11,7 @@ use hotspan_lake::compaction::{CompactionOptions, Compactor};
 use hotspan_lake::rows::Rows;
 use hotspan_lake::table::HOUR;
 use hotspan_lake::{Ingest, IngestOptions, Lake, Table};
-use hotspan_model::{Resource, Scope, Span, SpanId, TenantId, TraceId};
+use hotspan_model::{Resource, Scope, Span, SpanId, TenantId, TraceId, TraceSink as _};
 
 const SECOND: i64 = 1_000_000_000;
 
@@ -23,7 +23,7 @@ async fn store(ingest: &Ingest, numbers: Range<u64>, time: i64) {
     for number in numbers {
         let trace_id = TraceId(u128::from(number).to_be_bytes());
         let span_id = SpanId((number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes());
-        rows.spans.push(&Span { trace_id, span_id, start: time, end: time + 5, ..Span::default() });
+        rows.spans.span(&Span { trace_id, span_id, start: time, end: time + 5, ..Span::default() });
     }
     ingest.submit(TenantId::anonymous(), rows, ingest.try_reserve(1000).unwrap()).await.unwrap();
 }

@@ -14,6 +14,7 @@ use hotspan_lake::table::{DAY, HOUR};
 use hotspan_lake::{Ingest, IngestOptions, Lake, Table};
 use hotspan_model::{
     Frame, Labels, Profile, ProfileSet, ProfileType, Resource, Sample, Scope, Span, SpanId, TenantId, TraceId,
+    TraceSink as _,
 };
 use sqlx::{Connection, Row};
 
@@ -23,7 +24,7 @@ async fn store(ingest: &Ingest, tenant: &TenantId, time: i64) {
     rows.spans.resource(&Resource::default());
     rows.spans.scope(&Scope::default());
     let trace_id = TraceId((time as u128).to_be_bytes());
-    rows.spans.push(&Span { trace_id, span_id: SpanId([1; 8]), start: time, end: time + 5, ..Span::default() });
+    rows.spans.span(&Span { trace_id, span_id: SpanId([1; 8]), start: time, end: time + 5, ..Span::default() });
     let mut set = ProfileSet::default();
     let frame = set.paths.frame(Frame::named("main"));
     let path = set.paths.path(&[frame]);

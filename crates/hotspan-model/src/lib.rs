@@ -29,4 +29,4 @@ pub use ids::{ProfileId, SeriesId, SpanId, TenantId, TraceId};
 pub use labels::Labels;
 pub use profile::{Link, Profile, ProfileSet, Sample};
 pub use profile_type::ProfileType;
-pub use span::{Event, Resource, Scope, Span, SpanKind, SpanLink, StatusCode};
+pub use span::{Event, Resource, Scope, Span, SpanKind, SpanLink, StatusCode, TraceSink};

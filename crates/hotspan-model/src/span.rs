@@ -154,3 +154,13 @@ impl StatusCode {
         }
     }
 }
+
+/// Takes spans as they are read. A resource is announced before its scopes, a scope before its spans.
+pub trait TraceSink {
+    /// What the following spans were produced by.
+    fn resource(&mut self, resource: &Resource<'_>);
+    /// What the following spans were recorded by.
+    fn scope(&mut self, scope: &Scope<'_>);
+    /// A span of the resource and scope announced last.
+    fn span(&mut self, span: &Span<'_>);
+}

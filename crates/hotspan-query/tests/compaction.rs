@@ -13,7 +13,7 @@ use hotspan_lake::table::HOUR;
 use hotspan_lake::{Ingest, IngestOptions, Lake, ReadOptions, Segment, Table};
 use hotspan_model::{
     Attribute, Event, FlameTree, Frame, Labels, Link, Profile, ProfileSet, ProfileType, Resource, Sample, Scope, Span,
-    SpanId, SpanKind, StatusCode, TenantId, TraceId, Value,
+    SpanId, SpanKind, StatusCode, TenantId, TraceId, TraceSink as _, Value,
 };
 use hotspan_query::{Engine, FlameQuery, Matcher, Selector, StoredTrace};
 use proptest::prelude::*;
@@ -97,7 +97,7 @@ fn rows_of(flush: &Flush, number: usize, ingest: &Ingest, tenant: &TenantId) -> 
         }
         let start = START + span.minute * 60_000_000_000 + i64::from(span.span);
         let events = span.has_event.then(|| Event { time: start, name: "event", ..Event::default() });
-        rows.spans.push(&Span {
+        rows.spans.span(&Span {
             trace_id: trace_id(span.trace),
             span_id: SpanId([span.span; 8]),
             parent_id: (span.span > 5).then(|| SpanId([span.span - 1; 8])),

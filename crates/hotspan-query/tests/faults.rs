@@ -15,7 +15,7 @@ use hotspan_lake::rows::Rows;
 use hotspan_lake::{Ingest, IngestOptions, Lake};
 use hotspan_model::{
     Attribute, Frame, Labels, Link, Profile, ProfileSet, ProfileType, Resource, Sample, Scope, Span, SpanId, TenantId,
-    TraceId, Value,
+    TraceId, TraceSink as _, Value,
 };
 use hotspan_query::{Engine, FlameQuery};
 
@@ -38,7 +38,7 @@ fn rows_of(number: u64, ingest: &Ingest, tenant: &TenantId) -> Rows {
     rows.spans.resource(&Resource { attributes, ..Resource::default() });
     rows.spans.scope(&Scope::default());
     let start = START + number as i64;
-    rows.spans.push(&Span {
+    rows.spans.span(&Span {
         trace_id: trace_id(number),
         span_id: span_id(number),
         start,

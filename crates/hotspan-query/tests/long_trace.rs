@@ -10,7 +10,7 @@ use hotspan_lake::compaction::{CompactionOptions, Compactor};
 use hotspan_lake::rows::Rows;
 use hotspan_lake::table::HOUR;
 use hotspan_lake::{Ingest, IngestOptions, Lake};
-use hotspan_model::{Resource, Scope, Span, SpanId, TenantId, TraceId};
+use hotspan_model::{Resource, Scope, Span, SpanId, TenantId, TraceId, TraceSink as _};
 use hotspan_query::Engine;
 
 const START: i64 = 1_700_000_000_000_000_000;
@@ -34,7 +34,7 @@ async fn details_can_be_left() {
     rows.spans.scope(&Scope::default());
     for number in 0..SPANS {
         let start = START + number as i64;
-        rows.spans.push(&Span { trace_id, span_id: span_id(number), start, end: start + 1, ..Span::default() });
+        rows.spans.span(&Span { trace_id, span_id: span_id(number), start, end: start + 1, ..Span::default() });
     }
     ingest.submit(tenant.clone(), rows, ingest.try_reserve(1000).unwrap()).await.unwrap();
     let wanted: HashSet<SpanId> = [3, 20_000, SPANS + 5].map(span_id).into_iter().collect();

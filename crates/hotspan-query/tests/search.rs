@@ -11,7 +11,8 @@ use hotspan_lake::rows::Rows;
 use hotspan_lake::table::HOUR;
 use hotspan_lake::{Ingest, IngestOptions, Lake};
 use hotspan_model::{
-    Attribute, Resource, Scope, Span, SpanId, SpanKind, StatusCode, TenantId, TraceId, Value as AttributeValue,
+    Attribute, Resource, Scope, Span, SpanId, SpanKind, StatusCode, TenantId, TraceId, TraceSink as _,
+    Value as AttributeValue,
 };
 use hotspan_query::Engine;
 use hotspan_query::search::{SearchOrder, SearchQuery};
@@ -141,7 +142,7 @@ fn rows_of(spans: &[TestSpan], flush: u8) -> Rows {
         attributes.extend(span.rare().map(|value| Attribute { key: "rare".into(), value }));
         let number = span.number.map(AttributeValue::Int);
         attributes.extend(number.map(|value| Attribute { key: "number".into(), value }));
-        rows.spans.push(&Span {
+        rows.spans.span(&Span {
             trace_id: TraceId([span.trace + 1; 16]),
             span_id: SpanId([span.span; 8]),
             parent_id: span.parent(),

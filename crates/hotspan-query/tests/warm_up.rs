@@ -12,7 +12,7 @@ use hotspan_lake::table::HOUR;
 use hotspan_lake::{Ingest, IngestOptions, Lake};
 use hotspan_model::{
     Attribute, Frame, Labels, Link, Profile, ProfileSet, ProfileType, Resource, Sample, Span, SpanId, TenantId,
-    TraceId, Value,
+    TraceId, TraceSink as _, Value,
 };
 use hotspan_query::search::{SearchOrder, SearchQuery};
 use hotspan_query::{Engine, FlameQuery};
@@ -41,7 +41,7 @@ async fn merged_store(folder: &Path, tenant: &TenantId) {
     for number in 0..200u16 {
         let (start, span_id) = (START + i64::from(number) * 1_000_000_000, SpanId([number as u8 + 1; 8]));
         let (trace_id, end) = (trace_id(number), start + i64::from(number) * 1_000_000);
-        rows.spans.push(&Span { trace_id, span_id, start, end, name: "buy", ..Span::default() });
+        rows.spans.span(&Span { trace_id, span_id, start, end, name: "buy", ..Span::default() });
         set.links.push(Link { trace_id, span_id });
         let link = set.links.len() as u32 - 1;
         samples.push(Sample { path, value: 7, time: start, timed: true, link, thread: 0, labels: 0, attributes: 0 });

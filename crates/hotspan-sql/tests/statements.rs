@@ -12,7 +12,7 @@ use hotspan_lake::table::HOUR;
 use hotspan_lake::{Ingest, IngestOptions, Lake};
 use hotspan_model::{
     Attribute, Frame, Labels, Link, Profile, ProfileSet, ProfileType, Resource, Sample, Scope, Span, SpanId, TenantId,
-    TraceId, Value,
+    TraceId, TraceSink as _, Value,
 };
 use hotspan_query::Engine;
 use hotspan_sql::output::{Encoder, Format};
@@ -30,7 +30,7 @@ fn rows_of(number: i64, ingest: &Ingest, tenant: &TenantId) -> Rows {
         rows.spans.resource(&Resource { attributes, ..Resource::default() });
         rows.spans.scope(&Scope { name: "test", ..Scope::default() });
         let start = START + number * 60 * SECOND + part;
-        rows.spans.push(&Span {
+        rows.spans.span(&Span {
             trace_id: trace,
             span_id: SpanId([(2 * number + part + 1) as u8; 8]),
             parent_id: (number + part > 0).then_some(SpanId([1; 8])),

@@ -22,4 +22,4 @@ mod wire;
 
 pub use outcome::{Outcome, Reason};
 pub use profiles::{WireVersion, decode_profiles, decode_profiles_as};
-pub use traces::{TraceSink, decode_traces};
+pub use traces::decode_traces;

@@ -3,7 +3,7 @@
 //! Spans are handed out one by one through a scratch that is filled again and again, so that reading a span
 //! allocates nothing that an earlier span has not allocated.
 
-use hotspan_model::{Event, Resource, Scope, Span, SpanId, SpanKind, SpanLink, StatusCode, TraceId};
+use hotspan_model::{Event, Resource, Scope, Span, SpanId, SpanKind, SpanLink, StatusCode, TraceId, TraceSink};
 
 use super::attributes::{ItemReader, Repairs};
 use super::fault::{Fault, Locate as _, Problem, Read};
@@ -12,20 +12,10 @@ use super::resource::{merge_resource, merge_scope};
 use super::wire::{Field, Reader};
 use crate::{DecodeError, Limits};
 
-/// Takes spans as they are read. A resource is announced before its scopes, a scope before its spans.
-pub trait TraceSink {
-    /// What the following spans were produced by.
-    fn resource(&mut self, resource: &Resource<'_>);
-    /// What the following spans were recorded by.
-    fn scope(&mut self, scope: &Scope<'_>);
-    /// A span of the resource and scope announced last.
-    fn span(&mut self, span: &Span<'_>);
-}
-
 /// Reads a request. Spans that make no sense are left out and counted.
 ///
 /// On an error the request is broken as a whole: what the sink was given until then has to be thrown away (R7).
-pub fn decode_traces(bytes: &[u8], limits: &Limits, sink: &mut impl TraceSink) -> Result<Outcome, DecodeError> {
+pub fn decode_traces(bytes: &[u8], limits: &Limits, sink: &mut dyn TraceSink) -> Result<Outcome, DecodeError> {
     if bytes.len() > limits.max_bytes {
         return Err(DecodeError::TooLarge { found: bytes.len(), limit: limits.max_bytes });
     }
@@ -40,14 +30,14 @@ pub fn decode_traces(bytes: &[u8], limits: &Limits, sink: &mut impl TraceSink) -
     Ok(decoder.outcome)
 }
 
-struct Decoder<'a, 'l, S> {
+struct Decoder<'a, 'l> {
     items: ItemReader<'a, 'l>,
     outcome: Outcome,
     span: Span<'a>,
-    sink: &'l mut S,
+    sink: &'l mut dyn TraceSink,
 }
 
-impl<'a, S: TraceSink> Decoder<'a, '_, S> {
+impl<'a> Decoder<'a, '_> {
     fn request(&mut self, mut request: Reader<'a>) -> Read<()> {
         let mut index = 0;
         while let Some(field) = request.field()? {

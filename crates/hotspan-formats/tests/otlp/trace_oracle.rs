@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use hotspan_formats::otlp::TraceSink;
 use hotspan_model as model;
+use hotspan_model::TraceSink;
 use model::{Attribute, SpanId, SpanKind, StatusCode, TraceId, Value};
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue, any_value};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, Int8Array, Int64Array, RecordBatch, TimestampNanosecondArray, UInt32Array};
 use arrow::error::ArrowError;
 use hotspan_model::attribute::write_json_object;
-use hotspan_model::{Attribute, Event, Resource, Scope, Span, SpanLink, Value};
+use hotspan_model::{Attribute, Event, Resource, Scope, Span, SpanLink, TraceSink, Value};
 
 use super::columns::{DictionaryColumn, IdColumn, ListEnds, MapColumn, TextColumn, struct_array};
 use crate::table::{self, Table};
@@ -106,51 +106,6 @@ impl SpanRows {
         self.dropped_links_count.reserve(rows);
     }
 
-    /// Sets the resource that the next spans belong to.
-    pub fn resource(&mut self, resource: &Resource<'_>) {
-        let service = resource
-            .attributes
-            .iter()
-            .find(|attribute| attribute.key == "service.name")
-            .map_or(std::borrow::Cow::Borrowed(UNKNOWN_SERVICE), |attribute| attribute.value.to_label());
-        self.current.service = self.service.intern(if service.is_empty() { UNKNOWN_SERVICE } else { &service });
-        self.current.scratch.clear();
-        write_resource_json(resource, &mut self.current.scratch);
-        self.current.resource = self.resource.intern(&self.current.scratch);
-        self.current.scope = 0;
-    }
-
-    /// Sets the scope that the next spans belong to.
-    pub fn scope(&mut self, scope: &Scope<'_>) {
-        self.current.scratch.clear();
-        write_scope_json(scope, &mut self.current.scratch);
-        self.current.scope = self.scope.intern(&self.current.scratch);
-    }
-
-    /// Adds a span of the resource and scope set last.
-    pub fn push(&mut self, span: &Span<'_>) {
-        self.trace_id.push(&span.trace_id.0);
-        self.span_id.push(&span.span_id.0);
-        self.parent_span_id.push(&span.parent_id.unwrap_or_default().0);
-        self.start_time.push(span.start);
-        self.duration.push(span.end.saturating_sub(span.start));
-        self.service.push_code(self.current.service);
-        self.name.push(span.name);
-        self.kind.push(span.kind as i8);
-        self.status.push(span.status as i8);
-        self.status_message.push(span.status_message);
-        self.trace_state.push(span.trace_state);
-        self.flags.push(span.flags);
-        self.resource.push_code(self.current.resource);
-        self.scope.push_code(self.current.scope);
-        self.push_attributes(&span.attributes);
-        self.events.push(&span.events, &mut self.current.scratch);
-        self.links.push(&span.links, &mut self.current.scratch);
-        self.dropped_attributes_count.push(span.dropped_attributes_count);
-        self.dropped_events_count.push(span.dropped_events_count);
-        self.dropped_links_count.push(span.dropped_links_count);
-    }
-
     /// Strings go bare into one map, so that SQL can compare them; everything else goes as JSON into another.
     fn push_attributes(&mut self, attributes: &[Attribute<'_>]) {
         for attribute in attributes {
@@ -247,6 +202,50 @@ impl SpanRows {
             Arc::new(UInt32Array::from(self.dropped_links_count)),
         ];
         RecordBatch::try_new(Table::Spans.schema(), columns)
+    }
+}
+
+impl TraceSink for SpanRows {
+    fn resource(&mut self, resource: &Resource<'_>) {
+        let service = resource
+            .attributes
+            .iter()
+            .find(|attribute| attribute.key == "service.name")
+            .map_or(std::borrow::Cow::Borrowed(UNKNOWN_SERVICE), |attribute| attribute.value.to_label());
+        self.current.service = self.service.intern(if service.is_empty() { UNKNOWN_SERVICE } else { &service });
+        self.current.scratch.clear();
+        write_resource_json(resource, &mut self.current.scratch);
+        self.current.resource = self.resource.intern(&self.current.scratch);
+        self.current.scope = 0;
+    }
+
+    fn scope(&mut self, scope: &Scope<'_>) {
+        self.current.scratch.clear();
+        write_scope_json(scope, &mut self.current.scratch);
+        self.current.scope = self.scope.intern(&self.current.scratch);
+    }
+
+    fn span(&mut self, span: &Span<'_>) {
+        self.trace_id.push(&span.trace_id.0);
+        self.span_id.push(&span.span_id.0);
+        self.parent_span_id.push(&span.parent_id.unwrap_or_default().0);
+        self.start_time.push(span.start);
+        self.duration.push(span.end.saturating_sub(span.start));
+        self.service.push_code(self.current.service);
+        self.name.push(span.name);
+        self.kind.push(span.kind as i8);
+        self.status.push(span.status as i8);
+        self.status_message.push(span.status_message);
+        self.trace_state.push(span.trace_state);
+        self.flags.push(span.flags);
+        self.resource.push_code(self.current.resource);
+        self.scope.push_code(self.current.scope);
+        self.push_attributes(&span.attributes);
+        self.events.push(&span.events, &mut self.current.scratch);
+        self.links.push(&span.links, &mut self.current.scratch);
+        self.dropped_attributes_count.push(span.dropped_attributes_count);
+        self.dropped_events_count.push(span.dropped_events_count);
+        self.dropped_links_count.push(span.dropped_links_count);
     }
 }
 

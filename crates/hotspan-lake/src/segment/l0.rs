@@ -101,7 +101,7 @@ pub(crate) fn time_range(table: Table, batch: &RecordBatch) -> Result<(i64, i64)
 mod tests {
     use super::*;
     use crate::rows::Rows;
-    use hotspan_model::{Resource, Span, SpanId, TraceId};
+    use hotspan_model::{Resource, Span, SpanId, TraceId, TraceSink as _};
 
     /// Scenario: a segment written and read back. Guarantee: rows, ranges and checksums agree.
     #[test]
@@ -110,7 +110,7 @@ mod tests {
         rows.spans.resource(&Resource::default());
         for start in [30, 10, 20] {
             let ids = (TraceId([1; 16]), SpanId([start as u8; 8]));
-            rows.spans.push(&Span { trace_id: ids.0, span_id: ids.1, start, end: start + 5, ..Span::default() });
+            rows.spans.span(&Span { trace_id: ids.0, span_id: ids.1, start, end: start + 5, ..Span::default() });
         }
         let batches = rows.finish().unwrap();
         let (object, tables) = encode(&batches).unwrap();

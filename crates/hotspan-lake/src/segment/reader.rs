@@ -159,7 +159,16 @@ impl SegmentReader {
         l0::decode(&segment.path, &parts.pop().unwrap_or_default())
     }
 
-    async fn parquet_stream(
+    /// Boxed, so that reading Parquet is compiled once, and not wherever a stream is awaited.
+    fn parquet_stream<'a>(
+        &'a self,
+        segment: &'a Arc<Segment>,
+        options: ReadOptions,
+    ) -> BoxFuture<'a, Result<BoxStream<'static, Result<RecordBatch>>>> {
+        self.open_parquet_stream(segment, options).boxed()
+    }
+
+    async fn open_parquet_stream(
         &self,
         segment: &Arc<Segment>,
         options: ReadOptions,

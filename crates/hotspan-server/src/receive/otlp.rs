@@ -9,11 +9,10 @@ use axum::routing::post;
 use bytes::Bytes;
 use hotspan_formats::otlp::json::{ProfilesJson, decode_traces_json};
 use hotspan_formats::otlp::response::{Format, Status, profiles_response, trace_response};
-use hotspan_formats::otlp::{Outcome, TraceSink, decode_profiles, decode_traces};
+use hotspan_formats::otlp::{Outcome, decode_profiles, decode_traces};
 use hotspan_lake::catalog::now_nanos;
 use hotspan_lake::rejected::Rejected;
 use hotspan_lake::rows::{Rows, SpanRows};
-use hotspan_model::{Resource, Scope, Span};
 use http::{HeaderValue, header};
 use tracing::{Instrument, warn};
 
@@ -117,33 +116,17 @@ async fn store(app: &Arc<App>, call: &Arc<Call>, signal: Signal) -> Result<Outco
     Ok(outcome)
 }
 
-struct SpanSink(SpanRows);
-
-impl TraceSink for SpanSink {
-    fn resource(&mut self, resource: &Resource<'_>) {
-        self.0.resource(resource);
-    }
-
-    fn scope(&mut self, scope: &Scope<'_>) {
-        self.0.scope(scope);
-    }
-
-    fn span(&mut self, span: &Span<'_>) {
-        self.0.push(span);
-    }
-}
-
 fn decode_trace_rows(
     message: &Bytes,
     codec: Codec,
     limits: &hotspan_formats::Limits,
 ) -> Result<(Rows, Outcome), Refusal> {
-    let mut sink = SpanSink(SpanRows::with_room_for(message.len()));
+    let mut spans = SpanRows::with_room_for(message.len());
     let outcome = match codec {
-        Codec::Protobuf => decode_traces(message, limits, &mut sink)?,
-        Codec::Json => decode_traces_json(message, limits, &mut sink)?,
+        Codec::Protobuf => decode_traces(message, limits, &mut spans)?,
+        Codec::Json => decode_traces_json(message, limits, &mut spans)?,
     };
-    Ok((Rows { spans: sink.0, ..Rows::default() }, outcome))
+    Ok((Rows { spans, ..Rows::default() }, outcome))
 }
 
 fn decode_profile_rows(

@@ -7,7 +7,7 @@ use std::time::Duration;
 use hotspan_formats::otlp::decode_profiles;
 use hotspan_lake::catalog::now_nanos;
 use hotspan_lake::rows::Rows;
-use hotspan_model::{Attribute, Resource, Scope, Span, TenantId, Value};
+use hotspan_model::{Attribute, Resource, Scope, Span, TenantId, TraceSink as _, Value};
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
@@ -71,7 +71,7 @@ async fn feed_spans(tracing: &SelfTracing, core: &Core) {
     let attributes = service.map(|(key, value)| Attribute::new(key, Value::String(value.into()))).to_vec();
     rows.spans.resource(&Resource { attributes, ..Resource::default() });
     rows.spans.scope(&Scope { name: env!("CARGO_PKG_NAME"), version: env!("CARGO_PKG_VERSION"), ..Scope::default() });
-    spans.iter().for_each(|span| rows.spans.push(&as_model(span)));
+    spans.iter().for_each(|span| rows.spans.span(&as_model(span)));
     submit(&tracing.counters, core, rows, spans.len(), spans.len() * SPAN_BYTES).await;
 }
 

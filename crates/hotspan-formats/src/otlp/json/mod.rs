@@ -8,14 +8,14 @@ mod scalars;
 mod schema;
 mod transcode;
 
-use hotspan_model::ProfileSet;
+use hotspan_model::{ProfileSet, TraceSink};
 
 use self::schema::Schema;
-use super::{Outcome, TraceSink, WireVersion, decode_profiles_as, decode_traces};
+use super::{Outcome, WireVersion, decode_profiles_as, decode_traces};
 use crate::{DecodeError, Limits};
 
 /// Reads a trace request in JSON; see [`decode_traces`].
-pub fn decode_traces_json(json: &[u8], limits: &Limits, sink: &mut impl TraceSink) -> Result<Outcome, DecodeError> {
+pub fn decode_traces_json(json: &[u8], limits: &Limits, sink: &mut dyn TraceSink) -> Result<Outcome, DecodeError> {
     let bytes = to_protobuf(json, &schema::TRACES, limits)?;
     decode_traces(&bytes, &without_size_limit(limits), sink)
 }
