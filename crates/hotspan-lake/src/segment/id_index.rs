@@ -5,8 +5,9 @@
 //! `samples of trace` and `trace by id` flat as data grows.
 //!
 //! ```text
-//! "HSIDX\x01"  kinds (u8)  for each kind: tag (u8), bucket bits (u8), entries (u32), where its part starts (u64)
-//! for each kind: end of each bucket (u32 × 2^bits), then the entries (fingerprint u16, first row u32), by bucket
+//! "HSIDX\x02"  kinds (u8)
+//! for each kind: tag (u8), bucket bits (u8), entries (u32), where its part starts (u64), bytes of a row number (u8)
+//! for each kind: end of each bucket (u32 × 2^bits), then the entries (fingerprint u16, first row), by bucket
 //! ```
 //!
 //! Ids are random, so the top bits of their hash spread them evenly over buckets of about 64 entries; the next
@@ -23,9 +24,9 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::error::{LakeError, Result};
 use crate::store::BlobStore;
 
-const MAGIC: &[u8; 6] = b"HSIDX\x01";
-const KIND_HEADER: usize = 1 + 1 + 4 + 8;
-const ENTRY: usize = 2 + 4;
+const MAGIC: &[u8; 6] = b"HSIDX\x02";
+const KIND_HEADER: usize = 1 + 1 + 4 + 8 + 1;
+const FINGERPRINT_BYTES: usize = 2;
 const ENTRIES_PER_BUCKET: usize = 64;
 
 /// What kind of id an index maps.
@@ -66,11 +67,13 @@ impl IdIndexBuilder {
         for (kind, mut entries) in self.kinds {
             entries.sort_unstable();
             let bits = bucket_bits(entries.len());
+            let row_bytes = row_bytes(entries.iter().map(|(_, row)| *row).max().unwrap_or(0));
             header.push(kind as u8);
             header.push(bits);
             header.extend_from_slice(&(entries.len() as u32).to_le_bytes());
             header.extend_from_slice(&start.to_le_bytes());
-            let part = encode_part(&entries, bits);
+            header.push(row_bytes);
+            let part = encode_part(&entries, bits, row_bytes);
             start += part.len() as u64;
             parts.push(part);
         }
@@ -93,9 +96,14 @@ fn fingerprint_of(hash: u64, bits: u8) -> u16 {
     (hash >> (48 - u32::from(bits))) as u16
 }
 
-fn encode_part(entries: &[(u64, u32)], bits: u8) -> Vec<u8> {
+/// As many bytes as the largest row number needs: three in nearly every file.
+fn row_bytes(largest: u32) -> u8 {
+    (u32::BITS - largest.leading_zeros()).div_ceil(8).max(1) as u8
+}
+
+fn encode_part(entries: &[(u64, u32)], bits: u8, row_bytes: u8) -> Vec<u8> {
     let buckets = 1usize << bits;
-    let mut part = Vec::with_capacity(4 * buckets + ENTRY * entries.len());
+    let mut part = Vec::with_capacity(4 * buckets + (FINGERPRINT_BYTES + usize::from(row_bytes)) * entries.len());
     let mut at = 0;
     for bucket in 0..buckets {
         while at < entries.len() && bucket_of(entries[at].0, bits) == bucket {
@@ -105,7 +113,7 @@ fn encode_part(entries: &[(u64, u32)], bits: u8) -> Vec<u8> {
     }
     for (hash, row) in entries {
         part.extend_from_slice(&fingerprint_of(*hash, bits).to_le_bytes());
-        part.extend_from_slice(&row.to_le_bytes());
+        part.extend_from_slice(&row.to_le_bytes()[..usize::from(row_bytes)]);
     }
     part
 }
@@ -130,6 +138,32 @@ struct KindPart {
     bits: u8,
     entries: u32,
     start: u64,
+    row_bytes: u8,
+}
+
+impl KindPart {
+    fn entry_bytes(self) -> usize {
+        FINGERPRINT_BYTES + usize::from(self.row_bytes)
+    }
+
+    /// Where the entries start, after the ends of the buckets.
+    fn entries_start(self) -> u64 {
+        self.start + (4 << self.bits)
+    }
+
+    /// Where the entries from `first` to before `last` lie.
+    fn range(self, first: u32, last: u32) -> Range<u64> {
+        let at = |entry: u32| self.entries_start() + self.entry_bytes() as u64 * u64::from(entry);
+        at(first)..at(last)
+    }
+
+    /// The fingerprint and first row of each entry in these bytes.
+    fn entries(self, bytes: &[u8]) -> impl Iterator<Item = (u16, u32)> {
+        bytes.chunks_exact(self.entry_bytes()).map(|entry| {
+            let row = entry[FINGERPRINT_BYTES..].iter().rev().fold(0, |row, byte| row << 8 | u32::from(*byte));
+            (u16::from_le_bytes([entry[0], entry[1]]), row)
+        })
+    }
 }
 
 impl IdIndex {
@@ -149,9 +183,13 @@ impl IdIndex {
                 bits: kind[1],
                 entries: u32::from_le_bytes([kind[2], kind[3], kind[4], kind[5]]),
                 start: u64::from_le_bytes([kind[6], kind[7], kind[8], kind[9], kind[10], kind[11], kind[12], kind[13]]),
+                row_bytes: kind[14],
             };
-            let length = (4u64 << part.bits.min(32)) + ENTRY as u64 * u64::from(part.entries);
-            if part.bits > 32 || part.start.checked_add(length).is_none_or(|end| end > size) {
+            if part.bits > 32 || !(1..=4).contains(&part.row_bytes) {
+                return Err(damaged("the header makes no sense"));
+            }
+            let length = (4u64 << part.bits) + part.entry_bytes() as u64 * u64::from(part.entries);
+            if part.start.checked_add(length).is_none_or(|end| end > size) {
                 return Err(damaged("a part lies outside the file"));
             }
             kinds.push(part);
@@ -221,15 +259,10 @@ impl IdIndex {
         if first > last || last > part.entries {
             return Err(LakeError::Damaged { path: self.path.clone(), reason: "bucket ends do not ascend".to_owned() });
         }
-        let entries_start = part.start + (4 << part.bits);
-        let range = entries_start + ENTRY as u64 * u64::from(first)..entries_start + ENTRY as u64 * u64::from(last);
-        let entries = self.read(store, range).await?;
-        let fingerprint = fingerprint_of(hash, part.bits).to_le_bytes();
-        let mut rows: Vec<u32> = entries
-            .chunks_exact(ENTRY)
-            .filter(|entry| entry[0..2] == fingerprint)
-            .map(|entry| u32::from_le_bytes([entry[2], entry[3], entry[4], entry[5]]))
-            .collect();
+        let entries = self.read(store, part.range(first, last)).await?;
+        let wanted = fingerprint_of(hash, part.bits);
+        let mut rows: Vec<u32> =
+            part.entries(&entries).filter(|(fingerprint, _)| *fingerprint == wanted).map(|(_, row)| row).collect();
         rows.sort_unstable();
         Ok(rows)
     }
@@ -247,10 +280,10 @@ impl IdIndex {
         };
         let mut buckets: Vec<usize> = hashes.iter().map(|hash| bucket_of(*hash, part.bits)).collect();
         buckets.dedup();
-        let entries_start = part.start + (4 << part.bits);
+        let entries_start = part.entries_start();
         let ranges = if buckets.len() > FEW_BUCKETS {
             let ends = self.read(store, part.start..entries_start).await?;
-            self.entry_ranges(part, &buckets, |bucket| word_at(&ends, bucket))
+            entry_ranges(*part, &buckets, |bucket| word_at(&ends, bucket))
         } else {
             // The ends of the bucket before and of the bucket itself, which are neighbours.
             let ends_of = |bucket: &usize| {
@@ -266,11 +299,10 @@ impl IdIndex {
                     before.into_iter().chain([(*bucket, word_at(ends, ends.len() / 4 - 1))])
                 })
                 .collect();
-            self.entry_ranges(part, &buckets, |bucket| words.get(&bucket).copied().unwrap_or(0))
+            entry_ranges(*part, &buckets, |bucket| words.get(&bucket).copied().unwrap_or(0))
         };
         let parts: Vec<Bytes> = if buckets.len() > FEW_BUCKETS {
-            let all = entries_start..entries_start + ENTRY as u64 * u64::from(part.entries);
-            let whole = self.read(store, all).await?;
+            let whole = self.read(store, part.range(0, part.entries)).await?;
             let slice = |range: &Range<u64>| {
                 let (from, until) = ((range.start - entries_start) as usize, (range.end - entries_start) as usize);
                 whole.slice(from.min(whole.len())..until.min(whole.len()))
@@ -289,27 +321,22 @@ impl IdIndex {
             let mut fingerprints: Vec<u16> =
                 hashes[first..at].iter().map(|hash| fingerprint_of(*hash, part.bits)).collect();
             fingerprints.sort_unstable();
-            for entry in entries.chunks_exact(ENTRY) {
-                if fingerprints.binary_search(&u16::from_le_bytes([entry[0], entry[1]])).is_ok() {
-                    rows.push(u32::from_le_bytes([entry[2], entry[3], entry[4], entry[5]]));
-                }
-            }
+            let may_match = |(fingerprint, _): &(u16, u32)| fingerprints.binary_search(fingerprint).is_ok();
+            rows.extend(part.entries(&entries).filter(may_match).map(|(_, row)| row));
         }
         rows.sort_unstable();
         rows.dedup();
         Ok(rows)
     }
+}
 
-    /// Where the entries of buckets lie, given where each bucket ends.
-    fn entry_ranges(&self, part: &KindPart, buckets: &[usize], end_of: impl Fn(usize) -> u32) -> Vec<Range<u64>> {
-        let entries_start = part.start + (4 << part.bits);
-        let range_of = |bucket: &usize| {
-            let first = bucket.checked_sub(1).map_or(0, &end_of).min(part.entries);
-            let last = end_of(*bucket).min(part.entries).max(first);
-            entries_start + ENTRY as u64 * u64::from(first)..entries_start + ENTRY as u64 * u64::from(last)
-        };
-        buckets.iter().map(range_of).collect()
-    }
+/// Where the entries of buckets lie, given where each bucket ends.
+fn entry_ranges(part: KindPart, buckets: &[usize], end_of: impl Fn(usize) -> u32) -> Vec<Range<u64>> {
+    let range_of = |bucket: &usize| {
+        let first = bucket.checked_sub(1).map_or(0, &end_of).min(part.entries);
+        part.range(first, end_of(*bucket).min(part.entries).max(first))
+    };
+    buckets.iter().map(range_of).collect()
 }
 
 fn word_at(bytes: &[u8], at: usize) -> u32 {
@@ -369,6 +396,31 @@ mod tests {
             }
             let absent = index.rows_of(&store, IdKind::Span, &u32::MAX.to_be_bytes()).await.unwrap();
             assert!(absent.len() <= 1);
+        }
+    }
+
+    /// Scenario: files whose last row is the first or last that one, two, three and four bytes can say.
+    /// Guarantee: the row is found, and takes no more bytes than it needs.
+    #[tokio::test]
+    async fn rows_take_as_many_bytes_as_they_need() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = LocalStore::open(folder.path()).unwrap();
+        for (last, needed) in
+            [(0, 1), (255, 1), (256, 2), (65_535, 2), (65_536, 3), (0xff_ffff, 3), (0x100_0000, 4), (u32::MAX, 4)]
+        {
+            let mut builder = IdIndexBuilder::new(&[IdKind::Trace]);
+            builder.add(IdKind::Trace, b"first", 0);
+            builder.add(IdKind::Trace, b"last", last);
+            let bytes = builder.finish();
+            assert_eq!(bytes.len(), MAGIC.len() + 1 + KIND_HEADER + 4 + 2 * (FINGERPRINT_BYTES + needed), "{last}");
+            let (path, size) = (format!("index-{last}"), bytes.len() as u64);
+            store.put(&path, Bytes::from(bytes)).await.unwrap();
+            let index = IdIndex::open(&store, &path, size).await.unwrap();
+            assert_eq!(index.rows_of(&store, IdKind::Trace, b"last").await.unwrap(), [last]);
+            let mut hashes = [xxh3_64(b"first"), xxh3_64(b"last")];
+            hashes.sort_unstable();
+            let rows = index.rows_of_all(&store, IdKind::Trace, &hashes).await.unwrap();
+            assert_eq!(rows, if last == 0 { vec![0] } else { vec![0, last] });
         }
     }
 }

@@ -176,8 +176,7 @@ impl IndexedIds {
 
 fn writer_properties(plan: &FilePlan<'_>) -> WriterProperties {
     let FilePlan { table, level, schema, dense, .. } = *plan;
-    // The first level is rewritten within minutes: spend less time on it.
-    let zstd = ZstdLevel::try_new(if level <= 1 { 1 } else { 3 }).unwrap_or_default();
+    let zstd = ZstdLevel::try_new(zstd_level(table, level)).unwrap_or_default();
     let is_symbols = matches!(table, Table::Nodes | Table::Frames);
     let row_group_rows = if is_symbols { SYMBOL_ROW_GROUP_ROWS } else { ROW_GROUP_ROWS };
     let page_rows = if table == Table::Spans { SPAN_PAGE_ROWS } else { PAGE_ROWS };
@@ -238,6 +237,16 @@ fn writer_properties(plan: &FilePlan<'_>) -> WriterProperties {
         properties = properties.set_column_compression(path.clone(), Compression::UNCOMPRESSED);
     }
     properties.build()
+}
+
+fn zstd_level(table: Table, level: u8) -> i32 {
+    match (table, level) {
+        // Rewritten within minutes: little time is spent on it.
+        (_, 0 | 1) => 1,
+        // Names are few beside what refers to them, kept for as long as that is, and a fifth smaller with some more effort.
+        (Table::Frames, 3) => 9,
+        _ => 3,
+    }
 }
 
 fn sorting_columns(table: Table, schema: &SchemaRef) -> Vec<SortingColumn> {
