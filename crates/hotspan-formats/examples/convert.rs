@@ -24,7 +24,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         rest.first().is_none_or(|wanted| profile.profile_type.to_string().contains(wanted.as_str()))
     };
     let profile = set.profiles.iter().find(wanted).ok_or("no such profile")?;
-    let (tree, unit) = (flame_tree(&set, profile), profile.profile_type.sample_unit.as_str());
+    let (tree, unit) = (flame_tree(&set, [profile]), profile.profile_type.sample_unit.as_str());
     let text = match format.as_str() {
         "text" => text_flame(&tree, &TextFlameOptions { unit: unit.to_owned(), ..TextFlameOptions::default() }),
         "top" => top_table::top_text(&tree, unit, 20),

@@ -76,8 +76,12 @@ pub(crate) struct StackSink<'a> {
 }
 
 impl<'a> StackSink<'a> {
+    /// For a format that does not say what its values are.
     pub(crate) fn new(format: &'static str, options: &DecodeOptions) -> Self {
-        let text_type = TextType::of_counts(options);
+        Self::of_type(format, options, TextType::of_counts(options))
+    }
+
+    pub(crate) fn of_type(format: &'static str, options: &DecodeOptions, text_type: TextType) -> Self {
         let (labels, link) = options.series();
         let (time, duration) = options.time_range(0, 0);
         let mut builder = SetBuilder::default();
@@ -103,7 +107,7 @@ impl<'a> StackSink<'a> {
         }
     }
 
-    fn frame(&mut self, name: Cow<'a, str>) -> FrameIndex {
+    pub(crate) fn frame(&mut self, name: Cow<'a, str>) -> FrameIndex {
         let Self { frames, builder, .. } = self;
         *frames.entry(name).or_insert_with_key(|name| builder.set.paths.frame(parse_frame(name)))
     }
@@ -126,13 +130,12 @@ impl<'a> StackSink<'a> {
         path
     }
 
-    /// The child of `parent` that runs `name`, at this depth. Below the deepest one there are no more children.
-    pub(crate) fn child(&mut self, parent: PathIndex, name: &'a str, depth: usize) -> PathIndex {
+    /// The child of `parent` that runs `frame`, at this depth. Below the deepest one there are no more children.
+    pub(crate) fn child(&mut self, parent: PathIndex, frame: FrameIndex, depth: usize) -> PathIndex {
         if depth > self.max_depth {
             self.builder.set.cut_frames += 1;
             return parent;
         }
-        let frame = self.frame(Cow::Borrowed(name));
         self.builder.set.paths.child(parent, frame)
     }
 

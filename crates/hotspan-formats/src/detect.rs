@@ -11,7 +11,7 @@ use crate::expand::expanded;
 use crate::file_error::{Fault, FileError, Result};
 use crate::json_scan::{Token, Tokens};
 use crate::protobuf::{Content, Fields};
-use crate::{collapsed, jfr, otlp_file, perf_script, pprof, speedscope, v8};
+use crate::{collapsed, flamebearer, jfr, otlp_file, perf_script, pprof, speedscope, v8};
 
 /// Formats that a file can be in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,6 +26,8 @@ pub enum FileFormat {
     V8Heap,
     /// speedscope.
     Speedscope,
+    /// Flamebearer, as Pyroscope and Grafana export it.
+    Flamebearer,
     /// Collapsed stacks with counts.
     Collapsed,
     /// The text of `perf script`.
@@ -60,6 +62,7 @@ fn detect_json(bytes: &[u8]) -> Option<FileFormat> {
         match (key.as_ref(), &value) {
             ("$schema", Token::Text(schema)) if schema.contains("speedscope") => return Some(FileFormat::Speedscope),
             ("nodes", Token::ArrayStart) => return Some(FileFormat::V8Cpu),
+            ("flamebearer", Token::ObjectStart) => return Some(FileFormat::Flamebearer),
             ("head", Token::ObjectStart) => return Some(FileFormat::V8Heap),
             ("resourceProfiles" | "resource_profiles", _) => return Some(FileFormat::OtlpProfilesJson),
             ("shared", Token::ObjectStart) => shared = true,
@@ -137,6 +140,7 @@ fn decode_plain<'a>(plain: &'a [u8], options: &DecodeOptions) -> Result<ProfileS
         Some(FileFormat::V8Cpu) => v8::decode_cpu(plain, options),
         Some(FileFormat::V8Heap) => v8::decode_heap(plain, options),
         Some(FileFormat::Speedscope) => speedscope::decode(plain, options),
+        Some(FileFormat::Flamebearer) => flamebearer::decode(plain, options),
         Some(FileFormat::Collapsed) => collapsed::decode(plain, options),
         Some(FileFormat::PerfScript) => perf_script::decode(plain, options),
         Some(FileFormat::OtlpProfiles) => otlp_file::decode(plain, options),
@@ -146,7 +150,7 @@ fn decode_plain<'a>(plain: &'a [u8], options: &DecodeOptions) -> Result<ProfileS
 }
 
 fn unknown(plain: &[u8]) -> FileError {
-    let expected = "pprof, JFR, OTLP profiles, a V8 profile, speedscope, perf script or collapsed stacks";
+    let expected = "pprof, JFR, OTLP profiles, a V8 profile, speedscope, flamebearer, perf script or collapsed stacks";
     let found = if plain.is_empty() { "nothing" } else { "none of them" };
     FileError { fault: Fault::UnknownFormat, ..FileError::malformed("profile", 0, expected, found) }
 }

@@ -1,4 +1,4 @@
-//! The flame tree of one profile of a file, without a store in between.
+//! The flame tree of profiles of a file, without a store in between.
 
 use std::borrow::Cow;
 
@@ -18,11 +18,11 @@ pub fn shown_name<'f>(frame: &'f Frame<'_>) -> Cow<'f, str> {
     }
 }
 
-/// Merges the samples of a profile by function.
-pub fn flame_tree(set: &ProfileSet<'_>, profile: &Profile<'_>) -> FlameTree {
+/// Merges the samples of profiles by function. All must be of one type.
+pub fn flame_tree<'p, 's: 'p>(set: &ProfileSet<'_>, profiles: impl IntoIterator<Item = &'p Profile<'s>>) -> FlameTree {
     let mut tree = FlameTree::default();
     let mut weights: Vec<i64> = vec![0; set.paths.path_count()];
-    for sample in &profile.samples {
+    for sample in profiles.into_iter().flat_map(|profile| &profile.samples) {
         match weights.get_mut(sample.path as usize) {
             Some(weight) => *weight = weight.saturating_add(sample.value),
             None => tree.add_self(FlameTree::ROOT, sample.value),
@@ -80,7 +80,7 @@ mod tests {
     fn lines_fold() {
         let text = b"main (a.py:1);work (a.py:5) 2\nmain (a.py:1);work (a.py:7) 9\n";
         let set = collapsed::decode(text, &DecodeOptions::default()).unwrap();
-        let tree = flame_tree(&set, &set.profiles[0]);
+        let tree = flame_tree(&set, &set.profiles);
         assert_eq!((tree.nodes().len(), tree.total()), (3, 11));
         assert_eq!((tree.nodes()[2].line, tree.name(tree.nodes()[2].file)), (7, "a.py"));
         let bare = Frame { address: 255, mapping: "/usr/lib/libc.so".into(), ..Frame::default() };

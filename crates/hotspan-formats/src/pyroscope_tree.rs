@@ -3,6 +3,8 @@
 //! A record is: length of the name, name, own value, number of children; all numbers are varints. The first
 //! record is the root, which has no name. In a trie, the name continues that of the parent.
 
+use std::borrow::Cow;
+
 use hotspan_model::FlameTree;
 use hotspan_model::{ProfileSet, call_path::NO_PATH};
 
@@ -79,7 +81,12 @@ pub fn decode_tree<'a>(bytes: &'a [u8], options: &DecodeOptions) -> Result<Profi
         let name = std::str::from_utf8(record.name)
             .map_err(|_| FileError::malformed(TREE, record.offset, "a name in UTF-8", "other bytes"))?;
         let depth = open.len();
-        let node = if name.is_empty() && depth == 0 { NO_PATH } else { sink.child(parent, name, depth) };
+        let node = if name.is_empty() && depth == 0 {
+            NO_PATH
+        } else {
+            let frame = sink.frame(Cow::Borrowed(name));
+            sink.child(parent, frame, depth)
+        };
         sink.add(node, record.value, record.offset)?;
         if record.children > 0 {
             open.push((node, record.children));

@@ -13,7 +13,7 @@ use crate::screen::{say, say_beside};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Formats, told by content, plain or compressed with gzip or zstd:
-  pprof, JFR (async-profiler, JDK), V8 .cpuprofile and .heapprofile, speedscope, collapsed stacks, perf script,
+  pprof, JFR (async-profiler, JDK), V8 .cpuprofile and .heapprofile, speedscope, flamebearer, collapsed stacks, perf script,
   OTLP profiles (protobuf or JSON)
 
 Examples:

@@ -187,7 +187,7 @@ fn write_as(recording: &Recording, format: Format, terminal: Option<bool>) -> Ve
     let Some(profile) = set.profiles.last() else { return Vec::new() };
     let unit = profile.profile_type.sample_unit.clone();
     let name = profile.labels.service().into_owned();
-    let tree: FlameTree = flame_tree(set, profile);
+    let tree: FlameTree = flame_tree(set, [profile]);
     match format {
         Format::Pprof => pprof::encode(set),
         Format::Text => {

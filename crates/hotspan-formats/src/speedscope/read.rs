@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use super::SCHEMA;
 use crate::decode_options::DecodeOptions;
-use crate::file_error::{Fault, FileError, Result, byte_offset};
+use crate::file_error::{FileError, Result, json_error};
 use crate::set_builder::SetBuilder;
 
 const FORMAT: &str = "speedscope";
@@ -87,7 +87,7 @@ fn unit_of(unit: &str) -> Option<(f64, ProfileType)> {
 
 /// Reads a speedscope file: a profile for each unit, the file's own profiles told apart by label `profile_name`.
 pub fn decode<'a>(bytes: &'a [u8], options: &DecodeOptions) -> Result<ProfileSet<'a>> {
-    let file: FileShape<'a> = serde_json::from_slice(bytes).map_err(|error| json_error(bytes, &error))?;
+    let file: FileShape<'a> = serde_json::from_slice(bytes).map_err(|error| json_error(FORMAT, bytes, &error))?;
     if file.schema != SCHEMA {
         return Err(FileError::malformed(FORMAT, 0, format!("$schema {SCHEMA:?}"), format!("{:?}", file.schema)));
     }
@@ -217,11 +217,4 @@ impl Walk<'_, '_> {
         let since = if timed { (at * self.factor) as i64 } else { 0 };
         samples.push(Sample { path, value, time: self.plain.time.saturating_add(since), timed, ..self.plain });
     }
-}
-
-/// An error of the JSON reader, with the byte instead of line and column.
-fn json_error(bytes: &[u8], error: &serde_json::Error) -> FileError {
-    let offset = byte_offset(bytes, error.line(), error.column());
-    let fault = if error.is_eof() { Fault::Truncated } else { Fault::Malformed };
-    FileError { fault, ..FileError::malformed(FORMAT, offset, "a speedscope file", error) }
 }

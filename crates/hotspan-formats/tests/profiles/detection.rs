@@ -2,7 +2,7 @@
 
 use hotspan_formats::{DecodeOptions, Fault, FileFormat, Limits, decode_file, detect, expanded, gzip};
 
-use crate::support::{fixture, share_of, sums};
+use crate::support::{fixture, flamebearer_of, share_of, sums};
 
 /// Every file that a real tool wrote, and its format.
 pub(crate) const FILES: &[(&str, FileFormat)] = &[
@@ -41,6 +41,16 @@ fn formats_are_recognised() {
             assert_eq!(detect(&plain[..plain.len() / 2]), Some(*format), "half of {name}");
         }
     }
+}
+
+/// Scenario: a flame graph as Grafana exports it, whole and cut in half.
+/// Guarantee: its format is recognised either way, and half of it is called cut short.
+#[test]
+fn flamebearer_is_recognised() {
+    let exported = flamebearer_of("py-spy.collapsed");
+    let half = &exported[..exported.len() / 2];
+    assert_eq!((detect(&exported), detect(half)), (Some(FileFormat::Flamebearer), Some(FileFormat::Flamebearer)));
+    assert_eq!(decode_file(half, &DecodeOptions::default()).unwrap_err().fault, Fault::Truncated);
 }
 
 /// Scenario: each file plain and gzipped. Guarantee: the same profiles with the same sums.

@@ -1,9 +1,9 @@
 //! Text and JSON formats: collapsed, speedscope, perf script, V8, Pyroscope's tree and trie.
 
 use hotspan_formats::profile_tree::flame_tree;
-use hotspan_formats::{DecodeOptions, TextType, collapsed, perf_script, pyroscope_tree, speedscope, v8};
+use hotspan_formats::{DecodeOptions, TextType, collapsed, decode_file, perf_script, pyroscope_tree, speedscope, v8};
 
-use crate::support::{assert_same_through_pprof, fixture, profile, share_of, sums};
+use crate::support::{assert_same_through_pprof, fixture, flamebearer_of, profile, share_of, sums};
 
 const CPU: &str = "process_cpu:cpu:nanoseconds:cpu:nanoseconds";
 
@@ -94,22 +94,24 @@ fn other_formats_through_pprof() {
     assert_same_through_pprof(&pyroscope_tree::decode_trie(trie, &options).unwrap());
 }
 
-/// Scenario: a tree written and read back as Pyroscope's tree, as collapsed stacks and as speedscope.
+/// Scenario: a tree written and read back as Pyroscope's tree, as collapsed stacks, as speedscope and as flamebearer.
 /// Guarantee: equal sums of every stack each time.
 #[test]
 fn trees_come_back() {
     let bytes = fixture("async-itimer.collapsed");
     let set = collapsed::decode(&bytes, &DecodeOptions::default()).unwrap();
-    let tree = flame_tree(&set, &set.profiles[0]);
+    let tree = flame_tree(&set, &set.profiles);
     let expected = sums(&set, &set.profiles[0]);
     let tree_bytes = pyroscope_tree::encode_tree(&tree);
     let collapsed_text = collapsed::encode(&tree);
     let speedscope_text = speedscope::encode(&tree, "burn", "count");
+    let exported = flamebearer_of("async-itimer.collapsed");
     let options = DecodeOptions::default();
     for again in [
         pyroscope_tree::decode_tree(&tree_bytes, &options).unwrap(),
         collapsed::decode(collapsed_text.as_bytes(), &options).unwrap(),
         speedscope::decode(speedscope_text.as_bytes(), &options).unwrap(),
+        decode_file(&exported, &options).unwrap(),
     ] {
         assert_eq!(sums(&again, &again.profiles[0]), expected);
     }

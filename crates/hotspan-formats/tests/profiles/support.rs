@@ -2,13 +2,23 @@
 
 use std::collections::BTreeMap;
 
-use hotspan_formats::{DecodeOptions, Limits, expanded, pprof};
+use hotspan_formats::flamebearer::FlamebearerProfile;
+use hotspan_formats::profile_tree::flame_tree;
+use hotspan_formats::{DecodeOptions, Limits, decode_file, expanded, pprof};
 use hotspan_model::{Profile, ProfileSet};
 
 /// A file that a real tool wrote.
 pub(crate) fn fixture(name: &str) -> Vec<u8> {
     let path = format!("{}/tests/fixtures/{name}", env!("CARGO_MANIFEST_DIR"));
     std::fs::read(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// A file with one profile as Grafana would export it.
+pub(crate) fn flamebearer_of(name: &str) -> Vec<u8> {
+    let bytes = fixture(name);
+    let set = decode_file(&bytes, &DecodeOptions::default()).unwrap();
+    let tree = flame_tree(&set, &set.profiles);
+    serde_json::to_vec(&FlamebearerProfile::single(&tree, &set.profiles[0].profile_type)).unwrap()
 }
 
 /// The profile of this five-part type.

@@ -1,8 +1,4 @@
-//! Flamebearer, the flame graph JSON of Pyroscope's HTTP API, for one tree or two.
-//!
-//! A level is a list of bars from left to right, four numbers each (seven for two trees); offsets count from the
-//! end of the bar before. The names table is filled depth first with the rightmost child first: clients compare
-//! whole answers, so the order is part of the format.
+//! Flamebearer out, for one tree or two.
 
 use std::collections::BTreeMap;
 

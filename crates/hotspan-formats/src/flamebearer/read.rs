@@ -1,0 +1,222 @@
+//! Flamebearer in: a flame graph that Pyroscope or Grafana exported, back to stacks.
+
+use std::borrow::Cow;
+
+use hotspan_model::call_path::{FrameIndex, NO_PATH, PathIndex};
+use hotspan_model::{ProfileSet, ProfileType};
+use serde::Deserialize;
+
+use crate::collapsed::StackSink;
+use crate::decode_options::{DecodeOptions, TextType};
+use crate::file_error::{FileError, Result, json_error};
+
+const FORMAT: &str = "flamebearer";
+
+#[derive(Deserialize)]
+struct FileShape {
+    flamebearer: BarsShape,
+    #[serde(default)]
+    metadata: MetadataShape,
+}
+
+#[derive(Deserialize)]
+struct BarsShape {
+    names: Vec<String>,
+    levels: Vec<Vec<i64>>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default, rename_all = "camelCase")]
+struct MetadataShape {
+    format: String,
+    name: String,
+    units: String,
+    sample_rate: u32,
+}
+
+/// Reads the flame graph of one profile.
+pub fn decode<'a>(bytes: &'a [u8], options: &DecodeOptions) -> Result<ProfileSet<'a>> {
+    let file: FileShape = serde_json::from_slice(bytes).map_err(|error| json_error(FORMAT, bytes, &error))?;
+    if file.metadata.format == "double" {
+        let found = "a comparison of two (format double); export each of them alone";
+        return Err(FileError::malformed(FORMAT, 0, "the flame graph of one profile", found));
+    }
+    let bars = file.flamebearer.levels.iter().map(|level| level.len().div_ceil(4)).sum::<usize>();
+    if bars > options.max_symbols() {
+        return Err(FileError::too_large(FORMAT, 0, "bars", options.max_symbols() as u64));
+    }
+    let mut sink = StackSink::of_type(FORMAT, options, values_of(&file.metadata, options));
+    let frames = file.flamebearer.names.into_iter().map(|name| sink.frame(Cow::Owned(name))).collect();
+    let mut walk = Walk { sink, frames };
+    let mut callers = Vec::new();
+    for (depth, numbers) in file.flamebearer.levels.iter().enumerate() {
+        callers = walk.level(depth, numbers, &callers)?;
+    }
+    Ok(walk.sink.finish())
+}
+
+/// What the bars measure. Samples that were counted become time by their rate.
+fn values_of(metadata: &MetadataShape, options: &DecodeOptions) -> TextType {
+    let rate = if metadata.sample_rate == 0 { 100 } else { metadata.sample_rate };
+    let (unit, scale) = match metadata.units.as_str() {
+        _ if options.text_type.is_some() => return TextType::of_counts(options),
+        "" => return TextType::of_counts(options),
+        "samples" => ("nanoseconds", (1_000_000_000 / i64::from(rate)).max(1)),
+        "objects" | "goroutines" | "exceptions" | "lock_samples" => ("count", 1),
+        "lock_nanoseconds" => ("nanoseconds", 1),
+        unit => (unit, 1),
+    };
+    // Older exports write the name of the application before the type, and labels after it.
+    let name = metadata.name.split('{').next().unwrap_or_default();
+    let name = name.rsplit('.').next().unwrap_or_default();
+    let name = match (name, unit) {
+        ("samples", "nanoseconds") | ("", "nanoseconds") => "cpu",
+        ("", unit) => unit,
+        (name, _) => name,
+    };
+    let known = name.parse().ok().filter(|known: &ProfileType| known.sample_unit == unit);
+    let profile_type = known.unwrap_or_else(|| {
+        let name = name.replace(':', "_");
+        ProfileType::from_parts([&name, &name, &unit.replace(':', "_"), "", ""])
+    });
+    TextType { profile_type, scale }
+}
+
+/// A bar that others may lie below.
+struct Bar {
+    start: i64,
+    end: i64,
+    path: PathIndex,
+}
+
+struct Walk<'a> {
+    sink: StackSink<'a>,
+    /// The frames of the file by their numbers.
+    frames: Vec<FrameIndex>,
+}
+
+impl Walk<'_> {
+    /// Adds the own values of a level's bars. The caller of a bar is the one above it, wherever that has its place.
+    fn level(&mut self, depth: usize, numbers: &[i64], mut callers: &[Bar]) -> Result<Vec<Bar>> {
+        let wrong = |expected: &str, found: &dyn std::fmt::Debug| {
+            FileError::malformed(FORMAT, 0, format!("{expected} in level {depth}"), format!("{found:?}"))
+        };
+        let (bars, rest) = numbers.as_chunks::<4>();
+        if !rest.is_empty() {
+            return Err(wrong("four numbers a bar", &numbers.len()));
+        }
+        let mut placed = Vec::with_capacity(bars.len());
+        let mut end = 0i64;
+        for bar in bars {
+            let [gap, total, own, name] = *bar;
+            let span = end.checked_add(gap).and_then(|start| Some((start, start.checked_add(total)?)));
+            let Some((start, bar_end)) = span.filter(|_| gap >= 0 && (0..=total).contains(&own)) else {
+                return Err(wrong("a bar that starts after the one before and holds its own value", bar));
+            };
+            end = bar_end;
+            let frame = usize::try_from(name).ok().and_then(|name| self.frames.get(name)).copied();
+            let frame = frame.ok_or_else(|| wrong("the number of a name", &name))?;
+            // Nothing was measured there or below.
+            if total == 0 {
+                continue;
+            }
+            // The first level is the whole, which is no function.
+            let path = if depth == 0 {
+                NO_PATH
+            } else {
+                let passed = callers.iter().take_while(|caller| caller.end <= start).count();
+                callers = &callers[passed..];
+                let caller = callers.first().filter(|caller| caller.start <= start && end <= caller.end);
+                let caller = caller.ok_or_else(|| wrong("a bar below one of the level above", bar))?;
+                self.sink.child(caller.path, frame, depth)
+            };
+            // Neither is negative.
+            self.sink.add(path, own.unsigned_abs(), 0)?;
+            placed.push(Bar { start, end, path });
+        }
+        Ok(placed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hotspan_model::FlameTree;
+
+    use super::*;
+    use crate::Limits;
+    use crate::diff_tree::DiffTree;
+    use crate::flamebearer::FlamebearerProfile;
+    use crate::profile_tree::flame_tree;
+
+    fn read(json: &str) -> Result<(ProfileType, Vec<(String, i64)>)> {
+        let set = decode(json.as_bytes(), &DecodeOptions::default())?;
+        let text = crate::collapsed::encode(&flame_tree(&set, &set.profiles));
+        let line = |line: &str| {
+            let (stack, value) = line.rsplit_once(' ').unwrap();
+            (stack.to_owned(), value.parse().unwrap())
+        };
+        let mut stacks: Vec<_> = text.lines().map(line).collect();
+        stacks.sort();
+        Ok((set.profiles[0].profile_type.clone(), stacks))
+    }
+
+    /// Scenario: trees of several types, with gaps, repeated names and own values of callers, written and read.
+    /// Guarantee: the same type and the same values of the same stacks.
+    #[test]
+    fn written_and_read() {
+        let stacks = [("main", 4), ("main;x;main", 3), ("main;y", 5), ("start", 2), ("start;x", 7)];
+        let mut tree = FlameTree::default();
+        for (stack, value) in stacks {
+            tree.add_stack(stack.split(';'), value);
+        }
+        for name in ["cpu", "wall", "alloc_objects", "inuse_space", "goroutine", "samples", "a:odd:count:b:c"] {
+            let profile_type: ProfileType = name.parse().unwrap();
+            let json = serde_json::to_string(&FlamebearerProfile::single(&tree, &profile_type)).unwrap();
+            let (read_type, read_stacks) = read(&json).unwrap();
+            assert_eq!(read_stacks, stacks.map(|(stack, value)| (stack.to_owned(), value)), "{name}");
+            let measured = |of: &ProfileType| (of.sample_type.clone(), of.sample_unit.clone());
+            assert_eq!(measured(&read_type), measured(&profile_type), "{name}");
+        }
+    }
+
+    /// Scenario: an older export, whose values are samples of 100 a second and whose name is that of an application.
+    /// Guarantee: they are CPU time in nanoseconds.
+    #[test]
+    fn counted_samples_are_time() {
+        let json = r#"{"version":1,"metadata":{"format":"single","name":"shop.cpu{}","units":"samples","sampleRate":100},
+            "flamebearer":{"names":["total","main"],"levels":[[0,3,0,0],[0,3,3,1]],"numTicks":3,"maxSelf":3}}"#;
+        assert_eq!(read(json).unwrap(), (ProfileType::cpu(), vec![("main".to_owned(), 30_000_000)]));
+    }
+
+    /// Scenario: graphs whose numbers lead nowhere, one with more bars than there may be, and a comparison of two.
+    /// Guarantee: each is refused with what was expected.
+    #[test]
+    fn broken_graphs_are_refused() {
+        let graph = |levels: &str| format!(r#"{{"flamebearer":{{"names":["total","a"],"levels":{levels}}}}}"#);
+        for (levels, expected) in [
+            ("[[0,3,0]]", "four numbers"),
+            ("[[0,3,0,0],[0,3,3,2]]", "number of a name"),
+            ("[[0,3,0,0],[0,3,3,-1]]", "number of a name"),
+            ("[[0,3,0,0],[-1,3,3,1]]", "starts after"),
+            ("[[0,3,0,0],[0,3,4,1]]", "own value"),
+            ("[[0,3,0,0],[0,-3,-4,1]]", "own value"),
+            ("[[0,3,0,0],[0,4,4,1]]", "level above in level 1"),
+            ("[[0,3,0,0],[3,1,1,1]]", "level above in level 1"),
+            ("[[0,3,0,0],[],[0,3,3,1]]", "level above in level 2"),
+            ("[[9223372036854775807,9223372036854775807,0,0]]", "starts after"),
+            ("[[0,3,0,0],[0,1.5,1,1]]", "a flamebearer file"),
+        ] {
+            let error = read(&graph(levels)).unwrap_err().to_string();
+            assert!(error.contains(expected), "{levels}: {error}");
+        }
+        assert_eq!(read(&graph("[[0,3,1,0],[1,2,2,1,0,0,0,1]]")).unwrap().1, [("a".to_owned(), 2)]);
+        let limits = Limits { max_decoded_bytes: 256, ..Limits::default() };
+        let one_bar = DecodeOptions { limits, ..DecodeOptions::default() };
+        assert!(decode(graph("[[0,3,3,0]]").as_bytes(), &one_bar).is_ok());
+        let error = decode(graph("[[0,3,0,0],[0,3,3,1]]").as_bytes(), &one_bar).unwrap_err();
+        assert!(error.to_string().contains("at most 1 bars"), "{error}");
+        let both = DiffTree::new(&FlameTree::default(), &FlameTree::default());
+        let json = serde_json::to_string(&FlamebearerProfile::double(&both, &ProfileType::cpu())).unwrap();
+        assert!(read(&json).unwrap_err().to_string().contains("comparison of two"));
+    }
+}
