@@ -30,6 +30,7 @@ pub mod pprof;
 pub mod profile_tree;
 mod protobuf;
 pub mod pyroscope_tree;
+pub mod sample_types;
 mod set_builder;
 pub mod span_identity;
 pub mod speedscope;

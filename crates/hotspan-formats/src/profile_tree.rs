@@ -20,6 +20,17 @@ pub fn shown_name<'f>(frame: &'f Frame<'_>) -> Cow<'f, str> {
 
 /// Merges the samples of profiles by function. All must be of one type.
 pub fn flame_tree<'p, 's: 'p>(set: &ProfileSet<'_>, profiles: impl IntoIterator<Item = &'p Profile<'s>>) -> FlameTree {
+    // Without a limit there always is a tree.
+    bounded_flame_tree(set, profiles, usize::MAX).unwrap_or_default()
+}
+
+/// The same for files of strangers: none if the tree would have more than about `max_nodes` nodes. A step of a stack may
+/// take a byte of a file, and takes hundreds of a tree.
+pub fn bounded_flame_tree<'p, 's: 'p>(
+    set: &ProfileSet<'_>,
+    profiles: impl IntoIterator<Item = &'p Profile<'s>>,
+    max_nodes: usize,
+) -> Option<FlameTree> {
     let mut tree = FlameTree::default();
     let mut weights: Vec<i64> = vec![0; set.paths.path_count()];
     for sample in profiles.into_iter().flat_map(|profile| &profile.samples) {
@@ -44,6 +55,9 @@ pub fn flame_tree<'p, 's: 'p>(set: &ProfileSet<'_>, profiles: impl IntoIterator<
             nodes[node].total = nodes[node].total.saturating_add(*weight);
         }
         nodes[node].weight = *weight;
+        if nodes.len() > max_nodes {
+            return None;
+        }
     }
     let mut places = vec![FlameTree::ROOT];
     for node in &nodes[1..] {
@@ -58,7 +72,7 @@ pub fn flame_tree<'p, 's: 'p>(set: &ProfileSet<'_>, profiles: impl IntoIterator<
         places.push(place);
     }
     tree.sum_totals();
-    tree
+    Some(tree)
 }
 
 /// A frame and how it was reached. Callers stand before what they call.

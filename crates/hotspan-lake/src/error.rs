@@ -71,6 +71,11 @@ impl LakeError {
         matches!(self, Self::Storage { .. } | Self::Catalog(_) | Self::ShuttingDown)
     }
 
+    /// Whether the object that was asked for is not there.
+    pub fn is_not_found(&self) -> bool {
+        matches!(self, Self::Storage { source, .. } if source.kind() == std::io::ErrorKind::NotFound)
+    }
+
     /// Whether the disk is full.
     pub fn is_out_of_space(&self) -> bool {
         match self {

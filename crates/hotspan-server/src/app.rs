@@ -6,13 +6,14 @@ use std::time::Instant;
 
 use hotspan_lake::compaction::{CompactionCounters, Compactor};
 use hotspan_lake::retention::{Retention, RetentionCounters};
-use hotspan_lake::{Ingest, Lake};
+use hotspan_lake::{Ingest, Lake, Table};
 use hotspan_query::span_metrics::SpanMetrics;
 use hotspan_query::{Engine, WarmUp};
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use crate::adhoc::AdHocStore;
 use crate::listeners::BoundListener;
 use crate::metrics::Metrics;
 use crate::policy::PolicyStore;
@@ -56,6 +57,7 @@ pub(crate) struct Core {
     pub(crate) retention: Arc<RetentionCounters>,
     pub(crate) span_metrics: Arc<SpanMetrics>,
     pub(crate) policies: Arc<PolicyStore>,
+    pub(crate) adhoc: Arc<AdHocStore>,
 }
 
 #[derive(Debug)]
@@ -112,6 +114,7 @@ impl App {
         let lake = Lake::open(&self.settings.store).await?;
         lake.reader().set_column_cache_bytes(self.settings.column_cache_bytes);
         let policies = Arc::new(PolicyStore::open(&self.settings.store).await?);
+        let adhoc = Arc::new(AdHocStore::open(&self.settings.store, self.settings.max_adhoc_bytes)?);
         let (ingest, _committer) = Ingest::start(Arc::clone(&lake), self.settings.ingest.clone());
         let compactor = Compactor::new(Arc::clone(&lake), self.settings.compaction.clone());
         let compaction = Arc::clone(compactor.counters());
@@ -120,11 +123,14 @@ impl App {
         let stop = CancellationToken::new();
         let span_metrics = Arc::new(SpanMetrics::default());
         let following = Arc::clone(&span_metrics).follow(Arc::clone(&lake), stop.clone().cancelled_owned());
+        let (expiring, expired) = (Arc::clone(&adhoc), stop.clone());
+        let profile_age = self.settings.retention.of(Table::Profiles);
         let background = Background {
             tasks: vec![
                 tokio::spawn(compactor.run(stop.clone())),
                 tokio::spawn(keeper.run(stop.clone())),
                 tokio::spawn(following),
+                tokio::spawn(async move { expiring.expire_until(profile_age, expired).await }),
             ],
             stop,
             lake: Arc::clone(&lake),
@@ -133,7 +139,7 @@ impl App {
         let engine = Engine::new(lake);
         let warm_up = read_basics(&engine, self.settings.warm_up).await;
         // Opened once, by `serve`.
-        let _ = self.core.set(Core { engine, ingest, compaction, retention, span_metrics, policies });
+        let _ = self.core.set(Core { engine, ingest, compaction, retention, span_metrics, policies, adhoc });
         Ok(warm_up)
     }
 

@@ -9,6 +9,7 @@
 //!
 //! A request that comes before the store is open, or while it closes, gets an answer that senders retry.
 
+mod adhoc;
 mod api;
 mod app;
 pub mod config;

@@ -95,6 +95,7 @@ pub(crate) fn render(app: &App) -> String {
             ("compaction_output_bytes", "Bytes written by compaction", compaction.output_bytes.load(Relaxed)),
             ("retention_expired_segments", "Segments past their retention", retention.expired_segments.load(Relaxed)),
             ("retention_deleted_files", "Files deleted", retention.deleted_files.load(Relaxed)),
+            ("adhoc_removed_profiles", "Ad hoc profiles removed for their age or for room", core.adhoc.removed()),
         ];
         for (name, help, value) in counters.into_iter().chain(app.queries.totals()) {
             write_counter(&mut text, name, help, value);

@@ -101,7 +101,12 @@ impl BlobStore for LocalStore {
 
     fn list(&self, prefix: &str) -> BoxFuture<'_, Result<Vec<BlobMeta>>> {
         let mut found = Vec::new();
-        let result = list_files(&self.root, &self.root, &mut found).map_err(failed("listing", &self.root));
+        // Only the folder that the prefix names: a tenant's few objects are found without walking past all others.
+        let folder = self.resolve(prefix.rsplit_once('/').map_or("", |(folder, _)| folder));
+        let result = match list_files(&self.root, &folder, &mut found) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && folder != self.root => Ok(()),
+            result => result.map_err(failed("listing", &folder)),
+        };
         let prefix = prefix.to_owned();
         let result = result.map(|()| {
             found.retain(|blob| blob.path.starts_with(&prefix));
@@ -240,7 +245,12 @@ fn list_files(root: &Path, folder: &Path, found: &mut Vec<BlobMeta>) -> io::Resu
         if entry.file_type()?.is_dir() {
             list_files(root, &path, found)?;
         } else if let Ok(relative) = path.strip_prefix(root) {
-            found.push(BlobMeta { path: relative.to_string_lossy().into_owned(), size: entry.metadata()?.len() });
+            let size = match entry.metadata() {
+                // Deleted since the folder was read.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                metadata => metadata?.len(),
+            };
+            found.push(BlobMeta { path: relative.to_string_lossy().into_owned(), size });
         }
     }
     Ok(())

@@ -146,6 +146,13 @@ pub static KEYS: &[Key] = &[
     )
     .at_least("1KiB"),
     key!(
+        "limits.max_adhoc_bytes",
+        Size,
+        max_adhoc_bytes,
+        "Profiles of Grafana's Ad hoc view that are kept for each tenant; beyond it the oldest are removed"
+    )
+    .at_least("1KiB"),
+    key!(
         "limits.max_decoded_bytes",
         Size,
         limits.max_decoded_bytes,

@@ -17,6 +17,11 @@ use crate::app::App;
 /// Memory that a profile takes while it is worked on, as a multiple of its size on the wire.
 pub(super) const ROOM_FACTOR: usize = 6;
 
+/// Room for a profile of this size on the wire, for as long as it is worked on.
+pub(crate) fn room_for(ingest: &Ingest, wire_bytes: usize) -> Result<Reservation, Refusal> {
+    ingest.try_reserve(wire_bytes.saturating_mul(ROOM_FACTOR)).ok_or(Refusal::Overloaded)
+}
+
 /// The signal under which profiles are counted, as those of OTLP are.
 pub(super) const SIGNAL: &str = "profiles";
 
@@ -84,8 +89,7 @@ pub(super) async fn store_profiles(
 ) -> Result<Stored, Refusal> {
     let core = app.core()?;
     let tenant = tenant_of(app, headers)?;
-    let room = wire_bytes.saturating_mul(ROOM_FACTOR);
-    let reservation = core.ingest.try_reserve(room).ok_or(Refusal::Overloaded)?;
+    let reservation = room_for(&core.ingest, wire_bytes)?;
     let mut sink = RowSink::new(&core.ingest, &tenant);
     let decoding_app = Arc::clone(app);
     let decoded = tokio::task::spawn_blocking(move || {
@@ -105,7 +109,7 @@ pub(crate) async fn store_scraped(
     wire_bytes: usize,
 ) -> Result<usize, Refusal> {
     let core = app.core()?;
-    let reservation = core.ingest.try_reserve(wire_bytes.saturating_mul(ROOM_FACTOR)).ok_or(Refusal::Overloaded)?;
+    let reservation = room_for(&core.ingest, wire_bytes)?;
     let mut sink = RowSink::new(&core.ingest, &tenant);
     sink.push(set);
     Ok(sink.commit(app, reservation).await?.samples)

@@ -14,7 +14,7 @@ mod upload;
 mod upload_name;
 
 pub(crate) use ingest::ingest_routes;
-pub(crate) use ingest_rows::store_scraped;
+pub(crate) use ingest_rows::{room_for, store_scraped};
 pub(crate) use otlp::{otlp_grpc_routes, otlp_http_routes};
 pub(crate) use push::push_routes;
 pub(crate) use refusal::Refusal;

@@ -1,5 +1,7 @@
 //! Pyroscope's API: the querier's methods in every protocol, the older GET endpoints, and what Grafana asks besides.
 
+mod adhoc;
+mod adhoc_file;
 mod json_forms;
 mod labels;
 mod merge;
@@ -22,19 +24,27 @@ use axum::routing::{get, post};
 
 pub(super) use merge::{check_types, merged_pprof};
 pub(super) use render::ranged_query;
+use unary::MessageSize;
 
 use crate::app::App;
 
-/// A route of a method of the querier.
+/// A route of a method.
 macro_rules! method {
     ($method:path) => {
-        post(|State(app): State<Arc<App>>, request: Request| unary::unary(app, request, $method))
+        method!($method, |_: &App| MessageSize::Question)
+    };
+    ($method:path, $size:expr) => {
+        post(|State(app): State<Arc<App>>, request: Request| {
+            let size = $size(&app);
+            unary::unary(app, request, size, $method)
+        })
     };
 }
 
 /// All routes.
 pub(super) fn routes() -> Router<Arc<App>> {
     let querier = |name: &str| format!("/querier.v1.QuerierService/{name}");
+    let adhoc = |name: &str| format!("/adhocprofiles.v1.AdHocProfileService/{name}");
     Router::new()
         .route(&querier("ProfileTypes"), method!(labels::profile_types))
         .route(&querier("LabelNames"), method!(labels::label_names))
@@ -48,6 +58,10 @@ pub(super) fn routes() -> Router<Arc<App>> {
         .route(&querier("Diff"), method!(merge::diff))
         .route(&querier("GetProfileStats"), method!(labels::profile_stats))
         .route(&querier("AnalyzeQuery"), method!(labels::analyze_query))
+        .route(&adhoc("Upload"), method!(adhoc::upload, adhoc::upload_size))
+        .route(&adhoc("Get"), method!(adhoc::get))
+        .route(&adhoc("List"), method!(adhoc::list))
+        .route(&adhoc("Diff"), method!(adhoc::diff))
         .route("/capabilities.v1.FeatureFlagsService/GetFeatureFlags", method!(side::feature_flags))
         .route("/settings.v1.SettingsService/Get", method!(settings::get))
         .route("/settings.v1.SettingsService/Set", method!(settings::set))

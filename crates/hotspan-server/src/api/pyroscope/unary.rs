@@ -14,11 +14,26 @@ use super::json_forms::message_from_json;
 use crate::api::ApiError;
 use crate::api::asker::Asker;
 use crate::app::{App, Core};
-use crate::receive::Refusal;
+use crate::receive::{Refusal, room_for};
 use crate::rpc::{Call, Code, Codec, rpc_error};
 
-/// A message of a question is small; a larger one is a mistake or an attack.
-const MAX_QUESTION_BYTES: usize = 4 << 20;
+/// How much a message may hold.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum MessageSize {
+    /// A question is small; a larger one is a mistake or an attack.
+    Question,
+    /// A file, which takes room among all that is being received.
+    Upload { max_bytes: usize },
+}
+
+impl MessageSize {
+    fn max_bytes(self) -> usize {
+        match self {
+            Self::Question => 4 << 20,
+            Self::Upload { max_bytes } => max_bytes,
+        }
+    }
+}
 
 /// What a method is asked.
 #[derive(Debug)]
@@ -47,33 +62,48 @@ impl<T: Message + Serialize> Answer for T {
 }
 
 /// Answers a call with a method.
-pub(super) async fn unary<Q, A, F>(app: Arc<App>, request: Request, method: impl FnOnce(Asked<Q>) -> F) -> Response
+pub(super) async fn unary<Q, A, F>(
+    app: Arc<App>,
+    request: Request,
+    size: MessageSize,
+    method: impl FnOnce(Asked<Q>) -> F,
+) -> Response
 where
     Q: Message + Default + DeserializeOwned,
     A: Answer,
     F: Future<Output = Result<A, ApiError>>,
 {
-    let call = match Call::read(request, MAX_QUESTION_BYTES).await {
+    let call = match Call::read(request, size.max_bytes()).await {
         Ok(call) => call,
         Err((error, protocol, _)) => {
             let refusal = Refusal::from(error);
             return rpc_error(protocol, refusal.code(), refusal.http_status(), &refusal.to_string());
         }
     };
-    match answer(app, &call, method).await {
+    match answer(app, &call, size, method).await {
         Ok(message) => call.answer(message),
         Err(error) => rpc_error(call.protocol, Code::of_status(error.status), error.status, &error.message),
     }
 }
 
-async fn answer<Q, A, F>(app: Arc<App>, call: &Call, method: impl FnOnce(Asked<Q>) -> F) -> Result<Vec<u8>, ApiError>
+async fn answer<Q, A, F>(
+    app: Arc<App>,
+    call: &Call,
+    size: MessageSize,
+    method: impl FnOnce(Asked<Q>) -> F,
+) -> Result<Vec<u8>, ApiError>
 where
     Q: Message + Default + DeserializeOwned,
     A: Answer,
     F: Future<Output = Result<A, ApiError>>,
 {
     let Asker { core, tenant } = Asker::of(&app, &call.headers)?;
-    let bytes = call.unpack(MAX_QUESTION_BYTES).map_err(Refusal::from)?;
+    // Held until the answer is there (R5).
+    let _room = match size {
+        MessageSize::Question => None,
+        MessageSize::Upload { .. } => Some(room_for(&core.ingest, call.message.len())?),
+    };
+    let bytes = call.unpack(size.max_bytes()).map_err(Refusal::from)?;
     let broken = |error: String| ApiError::invalid(format!("the message can't be read: {error}"));
     let message = match call.codec {
         Codec::Protobuf => Q::decode(bytes).map_err(|error| broken(error.to_string()))?,

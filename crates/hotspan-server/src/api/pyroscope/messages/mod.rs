@@ -3,6 +3,7 @@
 //! Field numbers are the wire's. In JSON, 64-bit numbers are texts, names are in camel case, and both spellings of
 //! a name are understood.
 
+mod adhoc;
 mod analysis;
 mod labels;
 mod schema;
@@ -10,6 +11,7 @@ mod series;
 mod settings;
 mod stacktraces;
 
+pub(super) use adhoc::*;
 pub(super) use analysis::*;
 pub(super) use labels::*;
 pub(super) use series::*;
