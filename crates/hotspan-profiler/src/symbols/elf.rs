@@ -1,5 +1,7 @@
-//! Names and lines out of one ELF file: its debug information where it has some, its symbol table otherwise.
+//! Names and lines out of one ELF file: its debug information where it has some, its symbol table otherwise, or the one that was
+//! split off it.
 
+use super::detached::detached_file;
 use addr2line::gimli::{self, EndianSlice, RunTimeEndian};
 use object::{Object, ObjectSection, ObjectSymbol};
 use std::os::fd::AsRawFd;
@@ -9,6 +11,9 @@ type Reader = EndianSlice<'static, RunTimeEndian>;
 
 /// Debug sections larger than this are left alone: they would cost the service memory it may not have.
 const MAX_DEBUG_BYTES: u64 = 256 << 20;
+
+/// Where distributions keep the symbols of what they strip.
+const DETACHED_SYMBOLS: &str = "/usr/lib/debug/.build-id";
 
 /// One function (or inlined function) at an address.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -49,11 +54,19 @@ impl std::fmt::Debug for ElfSymbols {
 impl ElfSymbols {
     /// Reads a file's tables; `None` if it is not an ELF file or has no names at all.
     pub fn open(path: &Path, with_lines: bool) -> Option<ElfSymbols> {
+        ElfSymbols::open_beside(path, Path::new(DETACHED_SYMBOLS), with_lines)
+    }
+
+    fn open_beside(path: &Path, detached: &Path, with_lines: bool) -> Option<ElfSymbols> {
         let bytes = map_file(path)?;
         let file = object::File::parse(bytes).ok()?;
+        let detached = detached_file(&file, detached)
+            .and_then(|path| map_file(&path))
+            .and_then(|bytes| object::File::parse(bytes).ok());
         let mut symbols: Vec<Symbol> = file
             .symbols()
             .chain(file.dynamic_symbols())
+            .chain(detached.iter().flat_map(|detached| detached.symbols()))
             .filter(|symbol| symbol.kind() == object::SymbolKind::Text && symbol.address() != 0)
             .filter_map(|symbol| {
                 let start = symbol.address();
@@ -160,8 +173,8 @@ fn open_lines(file: &object::File<'static>) -> Option<addr2line::Context<Reader>
 fn map_file(path: &Path) -> Option<&'static [u8]> {
     let file = std::fs::File::open(path).ok()?;
     let length = usize::try_from(file.metadata().ok()?.len()).ok().filter(|length| *length > 0)?;
-    // SAFETY: a private read-only mapping of a file that is being executed, which the kernel does not let anyone
-    // write to; it is never unmapped, hence 'static.
+    // SAFETY: a private read-only mapping of a program, a library or its symbols, which package managers and linkers replace
+    // instead of writing into them; it is never unmapped, hence 'static.
     unsafe {
         let mapping = libc::mmap(std::ptr::null_mut(), length, libc::PROT_READ, libc::MAP_PRIVATE, file.as_raw_fd(), 0);
         (mapping != libc::MAP_FAILED).then(|| std::slice::from_raw_parts(mapping.cast::<u8>(), length))
@@ -206,6 +219,32 @@ mod tests {
             inlined += usize::from(row.is_some_and(|file| file.ends_with("clock.rs")));
         }
         assert!(inlined > 0, "nothing was inlined, so nothing was proved");
+    }
+
+    /// Scenario: a copy of this test program without its symbols, and a folder that has them by the build id; another build's.
+    /// Guarantee: names come from the folder, and only for the file that they were split off.
+    #[test]
+    fn names_that_were_split_off_are_found() {
+        let (folder, program) = (tempfile::tempdir().unwrap(), std::env::current_exe().unwrap());
+        let (stripped, of_others) = (folder.path().join("stripped"), folder.path().join("of_others"));
+        let strip = std::process::Command::new("strip").arg("-o").arg(&stripped).arg(&program).status();
+        assert!(strip.unwrap().success());
+        let whole = std::fs::read(&program).unwrap();
+        let build_id = object::File::parse(&*whole).unwrap().build_id().unwrap().unwrap().to_vec();
+        let place = crate::symbols::detached::path_of(folder.path(), &build_id);
+        std::fs::create_dir_all(place.parent().unwrap()).unwrap();
+        std::fs::write(&place, &whole).unwrap();
+        let modules = crate::sampler::modules::loaded_modules();
+        let address =
+            a_function_to_find as *const () as u64 - modules.iter().find(|module| module.is_main).unwrap().bias;
+        let name_beside = |symbols: &Path| {
+            let frames = ElfSymbols::open_beside(&stripped, symbols, true)?.frames_at(address);
+            frames.first().map(|frame| frame.name.clone())
+        };
+        assert!(name_beside(folder.path()).unwrap().ends_with("elf::tests::a_function_to_find"));
+        assert_eq!(name_beside(&of_others), None);
+        std::fs::write(&place, std::fs::read(&stripped).unwrap()).unwrap();
+        assert_eq!(name_beside(folder.path()), None);
     }
 
     /// Scenario: an address inside a function of this test program is looked up.

@@ -1,6 +1,7 @@
 //! From addresses to functions, outside the signal handler and off the service's threads.
 
 pub(crate) mod build_id;
+mod detached;
 mod elf;
 
 pub use elf::{ElfSymbols, SourceFrame};
