@@ -28,8 +28,8 @@ pub(crate) struct Arguments {
     /// Everything in the data follows from it.
     #[arg(long, default_value_t = 42)]
     pub(crate) seed: u64,
-    /// Connections that send at the same time.
-    #[arg(long, default_value_t = 8)]
+    /// Connections that send at the same time: each waits for its answers, so that fewer do not bring a server to full speed.
+    #[arg(long, default_value_t = 32)]
     pub(crate) connections: usize,
     /// Spans in a request.
     #[arg(long, default_value_t = 1000)]
