@@ -8,6 +8,7 @@
 //! line into as many frames as it has instructions, and differ from process to process.
 
 use std::borrow::Cow;
+use std::convert::Infallible;
 use std::fmt;
 
 use hashbrown::HashMap;
@@ -150,7 +151,10 @@ impl Frame<'_> {
         let texts = [&self.function, &self.system_name, &self.file, &self.mapping, &self.build_id, &self.attributes];
         for text in texts {
             bytes.extend_from_slice(&(text.len() as u32).to_le_bytes());
-            bytes.extend_from_slice(text.as_bytes());
+            // Half of them are empty.
+            if !text.is_empty() {
+                bytes.extend_from_slice(text.as_bytes());
+            }
         }
         for number in [self.line, self.column, self.start_line, u32::from(self.kind as u8)] {
             bytes.extend_from_slice(&number.to_le_bytes());
@@ -244,14 +248,35 @@ pub struct ChainLink {
 impl<'a> PathTable<'a> {
     /// Adds a frame, or finds it.
     pub fn frame(&mut self, frame: Frame<'a>) -> FrameIndex {
-        let hash = frame.identity_with(&mut self.scratch);
-        let index = *self.frame_index.entry(hash.id).or_insert_with(|| {
-            self.frames.push(frame);
-            self.frame_hashes.push(hash);
-            (self.frames.len() - 1) as FrameIndex
+        let Ok(index) = self.frame_with(|place| {
+            *place = frame;
+            Ok::<(), Infallible>(())
         });
-        self.collisions += u64::from(self.frame_hashes[index as usize] != hash);
         index
+    }
+
+    /// Adds the frame that `fill` makes of an empty one, or finds it. Frames are large: a reader of many fills each where it
+    /// stays, since moving it there would take as long as hashing it.
+    pub fn frame_with<E>(&mut self, fill: impl FnOnce(&mut Frame<'a>) -> Result<(), E>) -> Result<FrameIndex, E> {
+        let place = self.frames.len();
+        self.frames.push(Frame::default());
+        if let Err(error) = fill(&mut self.frames[place]) {
+            self.frames.truncate(place);
+            return Err(error);
+        }
+        let hash = self.frames[place].identity_with(&mut self.scratch);
+        let index = match self.frame_index.entry(hash.id) {
+            Entry::Occupied(known) => {
+                self.frames.truncate(place);
+                *known.get()
+            }
+            Entry::Vacant(slot) => {
+                self.frame_hashes.push(hash);
+                *slot.insert(place as FrameIndex)
+            }
+        };
+        self.collisions += u64::from(self.frame_hashes[index as usize] != hash);
+        Ok(index)
     }
 
     /// Adds a path of frames, the root first, or finds it. What it shares with the one before is not hashed again.

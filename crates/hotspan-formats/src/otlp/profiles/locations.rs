@@ -101,10 +101,17 @@ impl<'d, 'a> Location<'d, 'a> {
         Ok(())
     }
 
-    pub(super) fn frame(&self, line: Line, kind: FrameKind, dictionary: &Dictionary<'a>) -> Read<Frame<'a>> {
-        let mut frame = Frame { line: line.line, column: line.column, kind, ..Frame::default() };
+    /// Makes a frame of one of its lines.
+    pub(super) fn fill(
+        &self,
+        line: Line,
+        kind: FrameKind,
+        dictionary: &Dictionary<'a>,
+        frame: &mut Frame<'a>,
+    ) -> Read<()> {
+        (frame.line, frame.column, frame.kind) = (line.line, line.column, kind);
         if line.function != 0 || !dictionary.functions.is_empty() {
-            read_function(line.function, dictionary, &mut frame)?;
+            read_function(line.function, dictionary, frame)?;
         }
         if !self.attributes.is_empty() {
             frame.attributes = Cow::Owned(self.attributes.clone());
@@ -119,7 +126,7 @@ impl<'d, 'a> Location<'d, 'a> {
                 frame.build_id = mapping.build_id.clone();
             }
         }
-        Ok(frame)
+        Ok(())
     }
 }
 
