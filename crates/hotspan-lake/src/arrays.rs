@@ -6,6 +6,10 @@ use arrow::array::{
 };
 use arrow::datatypes::Int32Type;
 
+mod text_map;
+
+pub use text_map::{TextMap, ValuesOfKey};
+
 use crate::error::{LakeError, Result};
 
 /// A column as its concrete type, or an error that names it.
@@ -44,10 +48,13 @@ accessors! {
     uint8s: UInt8Array;
     /// A column of truth values.
     booleans: BooleanArray;
-    /// A column of text to text.
-    maps: MapArray;
     /// A column of lists.
     lists: ListArray;
+}
+
+/// A column of text to text.
+pub fn maps<'a>(batch: &'a RecordBatch, name: &str) -> Result<TextMap<'a>> {
+    TextMap::of(column::<MapArray>(batch, name)?).ok_or_else(|| mismatch(name, "is not a map of text"))
 }
 
 /// A text column, plain or in a dictionary.

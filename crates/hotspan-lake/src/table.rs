@@ -272,14 +272,24 @@ fn list_of(item: &str, data_type: DataType) -> DataType {
     DataType::List(FieldRef::new(required(item, data_type)))
 }
 
-/// Text to text; field names as Parquet spells them.
+/// Text to text. Rows repeat the same few keys.
 pub fn map() -> DataType {
-    DataType::Map(FieldRef::new(required("key_value", DataType::Struct(map_entry_fields()))), false)
+    map_with_keys(dictionary())
+}
+
+/// Text to text for those who take no keys in dictionaries, as Arrow's writer of JSON.
+pub fn plain_map() -> DataType {
+    map_with_keys(DataType::Utf8)
+}
+
+/// Field names as Parquet spells them.
+fn map_with_keys(keys: DataType) -> DataType {
+    DataType::Map(FieldRef::new(required("key_value", DataType::Struct(map_entry_fields(keys)))), false)
 }
 
 /// The fields of one entry of a map column.
-pub fn map_entry_fields() -> Fields {
-    Fields::from(vec![required("key", DataType::Utf8), required("value", DataType::Utf8)])
+pub(crate) fn map_entry_fields(keys: DataType) -> Fields {
+    Fields::from(vec![required("key", keys), required("value", DataType::Utf8)])
 }
 
 /// The metadata key under which the Parquet writer finds a column's stable number.

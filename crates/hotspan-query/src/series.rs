@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use arrow::array::{Array, StringArray};
 use hashbrown::HashMap;
 use hotspan_lake::table::HOUR;
 use hotspan_lake::{Lake, ReadOptions, Snapshot, Table, arrays};
@@ -41,14 +40,12 @@ impl SeriesIndex {
                 let ids = arrays::uint64s(&batch, "series")?.values();
                 let times = arrays::times(&batch, "time")?.values();
                 let maps = arrays::maps(&batch, "labels")?;
-                let text = |array: &Arc<dyn Array>| array.as_any().downcast_ref::<StringArray>().cloned();
-                let (Some(names), Some(values)) = (text(maps.keys()), text(maps.values())) else { continue };
                 for row in 0..batch.num_rows() {
                     let id = SeriesId(ids[row]);
                     self.hours.entry(times[row]).or_default().insert(id);
                     self.labels.entry(id).or_insert_with(|| {
-                        let range = maps.value_offsets()[row] as usize..maps.value_offsets()[row + 1] as usize;
-                        Arc::new(Labels::from_pairs(range.map(|entry| (names.value(entry), values.value(entry)))))
+                        let entries = maps.entries_of(row);
+                        Arc::new(Labels::from_pairs(entries.map(|entry| (maps.key(entry), maps.value(entry)))))
                     });
                 }
             }

@@ -297,14 +297,13 @@ pub(crate) fn read_attributes(batch: &RecordBatch, row: usize) -> Result<Vec<Sto
     }
     for (column, is_json) in [("attributes", false), ("attributes_json", true)] {
         let map = arrays::maps(batch, column)?;
-        let (keys, values) = (map.keys().as_string::<i32>(), map.values().as_string::<i32>());
-        for entry in map.value_offsets()[row] as usize..map.value_offsets()[row + 1] as usize {
+        for entry in map.entries_of(row) {
             let value = if is_json {
-                Value::from_json(values.value(entry)).unwrap_or_default()
+                Value::from_json(map.value(entry)).unwrap_or_default()
             } else {
-                Value::String(values.value(entry).to_owned().into())
+                Value::String(map.value(entry).to_owned().into())
             };
-            push(keys.value(entry), value);
+            push(map.key(entry), value);
         }
     }
     Ok(attributes)

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
-use arrow::array::RecordBatch;
-use arrow::datatypes::SchemaRef;
+use arrow::array::{RecordBatch, RecordBatchOptions};
+use arrow::compute::cast;
+use arrow::datatypes::{Field, SchemaRef};
+use arrow::error::ArrowError;
 use datafusion::error::Result;
 use futures::{StreamExt, TryStreamExt, stream};
 use hotspan_lake::compaction::attributes::{ATTRIBUTE_PREFIX, fold_attributes};
@@ -99,11 +101,16 @@ pub(crate) async fn read(
         .boxed())
 }
 
-/// The columns of `schema`, in its order.
+/// The columns of `schema`, in its order and with its types.
 fn project(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
-    let indices: Vec<usize> =
-        schema.fields().iter().map(|field| batch.schema_ref().index_of(field.name())).collect::<Result<_, _>>()?;
-    let projected = batch.project(&indices)?;
-    let options = arrow::array::RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-    Ok(RecordBatch::try_new_with_options(Arc::clone(schema), projected.columns().to_vec(), &options)?)
+    let column = |field: &Arc<Field>| {
+        let stored = batch.column(batch.schema_ref().index_of(field.name())?);
+        if stored.data_type() == field.data_type() {
+            return Ok(Arc::clone(stored));
+        }
+        cast(stored, field.data_type())
+    };
+    let columns = schema.fields().iter().map(column).collect::<Result<Vec<_>, ArrowError>>()?;
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    Ok(RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?)
 }

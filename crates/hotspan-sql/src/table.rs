@@ -15,6 +15,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
 use futures::{StreamExt, TryStreamExt, stream};
+use hotspan_lake::table::{map, plain_map};
 use hotspan_lake::{Lake, Snapshot, Table, arrays};
 use hotspan_model::TenantId;
 
@@ -47,11 +48,14 @@ fn set_key(table: Table) -> Option<&'static str> {
 }
 
 /// The columns that SQL shows. Symbols are stored for each service that has them, and shown once: which service a row
-/// was read from means nothing.
+/// was read from means nothing. The keys of maps are plain text, since Arrow writes no coded ones as JSON.
 fn shown_columns(table: Table) -> SchemaRef {
     let schema = table.schema();
     let is_shown = |name: &str| !(matches!(table, Table::Nodes | Table::Frames) && name == "service_id");
-    let shown = schema.fields().iter().filter(|field| is_shown(field.name())).cloned();
+    let shown = schema.fields().iter().filter(|field| is_shown(field.name())).map(|field| {
+        let is_map = *field.data_type() == map();
+        if is_map { Arc::new(field.as_ref().clone().with_data_type(plain_map())) } else { Arc::clone(field) }
+    });
     Arc::new(arrow::datatypes::Schema::new(shown.collect::<Vec<_>>()))
 }
 

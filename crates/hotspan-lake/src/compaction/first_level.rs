@@ -10,7 +10,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::{Schema, SchemaRef};
 use hotspan_model::TenantId;
 
-use super::attributes::{AttributeColumns, AttributeCounts};
+use super::attribute_counts::AttributeCounts;
 use super::gather::{Gather, Place};
 use super::keys::{SortKeys, sorted_places};
 use super::rollup::RollupSums;
@@ -55,10 +55,11 @@ struct Target<'l> {
 
 fn write_spans(target: Target<'_>, batches: &[RecordBatch], keys: &[SortKeys], places: &[Place]) -> Result<Vec<Piece>> {
     let mut counts = AttributeCounts::default();
-    let entry_keys = batches.iter().map(|batch| counts.add(batch)).collect::<Result<Vec<_>>>()?;
-    let columns: AttributeColumns = counts.choose();
-    let attributes = batches.iter().zip(&entry_keys).map(|(batch, keys)| columns.counted_source(batch, keys, &counts));
-    let attributes = attributes.collect::<Result<Vec<_>>>()?;
+    for batch in batches {
+        counts.add(batch)?;
+    }
+    let columns = counts.choose();
+    let attributes = batches.iter().map(|batch| columns.source(batch)).collect::<Result<Vec<_>>>()?;
     let gather = Gather::new(&without_attributes(&Table::Spans.schema()), batches)?;
     let mut summaries = TraceSummaries::default();
     let mut file = target.create(Table::Spans, columns.schema())?;

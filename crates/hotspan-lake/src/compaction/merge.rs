@@ -9,7 +9,8 @@ use futures::stream::BoxStream;
 use hashbrown::HashMap;
 use hotspan_model::TenantId;
 
-use super::attributes::{ATTRIBUTE_PREFIX, AttributeColumns, AttributeCounts, ColumnType, attribute_field};
+use super::attribute_counts::AttributeCounts;
+use super::attributes::{ATTRIBUTE_PREFIX, AttributeColumns, ColumnType, attribute_field};
 use super::first_level::{is_set, write_segment};
 use super::gather::{Gather, Place};
 use super::keys::SortKeys;

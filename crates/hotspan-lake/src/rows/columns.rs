@@ -3,6 +3,7 @@
 //! Arrow's own builders can't be appended to each other. Requests are decoded side by side and then joined
 //! into one segment, so these are plain vectors that join by copying and turn into Arrow without copying.
 
+use std::hash::BuildHasher as _;
 use std::sync::Arc;
 
 use arrow::array::{
@@ -11,7 +12,7 @@ use arrow::array::{
 use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow::datatypes::{DataType, Fields, Int32Type};
 use arrow::error::ArrowError;
-use hashbrown::HashMap;
+use hashbrown::{DefaultHashBuilder, HashTable};
 
 use crate::table;
 
@@ -36,7 +37,11 @@ impl TextColumn {
     }
 
     pub(crate) fn push(&mut self, text: &str) {
-        self.bytes.extend_from_slice(text.as_bytes());
+        self.push_bytes(text.as_bytes());
+    }
+
+    fn push_bytes(&mut self, text: &[u8]) {
+        self.bytes.extend_from_slice(text);
         self.end_row();
     }
 
@@ -54,6 +59,10 @@ impl TextColumn {
 
     pub(crate) fn len(&self) -> usize {
         self.ends.len() - 1
+    }
+
+    fn bytes_of(&self, row: usize) -> &[u8] {
+        &self.bytes[self.ends[row] as usize..self.ends[row + 1] as usize]
     }
 
     pub(crate) fn size(&self) -> usize {
@@ -125,13 +134,16 @@ fn present_where(rows: usize, is_present: impl FnMut(usize) -> bool) -> NullBuff
 #[derive(Debug, Clone)]
 pub(crate) struct DictionaryColumn {
     values: TextColumn,
-    index: HashMap<String, i32>,
+    /// Codes, found by what they stand for.
+    index: HashTable<i32>,
+    hasher: DefaultHashBuilder,
     rows: Vec<i32>,
 }
 
 impl Default for DictionaryColumn {
     fn default() -> Self {
-        let mut column = Self { values: TextColumn::default(), index: HashMap::new(), rows: Vec::new() };
+        let (index, hasher) = (HashTable::new(), DefaultHashBuilder::default());
+        let mut column = Self { values: TextColumn::default(), index, hasher, rows: Vec::new() };
         column.intern("");
         column
     }
@@ -139,12 +151,18 @@ impl Default for DictionaryColumn {
 
 impl DictionaryColumn {
     pub(crate) fn intern(&mut self, text: &str) -> i32 {
-        if let Some(code) = self.index.get(text) {
+        self.intern_bytes(text.as_bytes())
+    }
+
+    fn intern_bytes(&mut self, text: &[u8]) -> i32 {
+        let Self { values, index, hasher, .. } = self;
+        let hash = hasher.hash_one(text);
+        if let Some(code) = index.find(hash, |code| values.bytes_of(*code as usize) == text) {
             return *code;
         }
-        let code = self.values.len() as i32;
-        self.values.push(text);
-        self.index.insert(text.to_owned(), code);
+        let code = values.len() as i32;
+        values.push_bytes(text);
+        index.insert_unique(hash, code, |code| hasher.hash_one(values.bytes_of(*code as usize)));
         code
     }
 
@@ -166,14 +184,12 @@ impl DictionaryColumn {
     }
 
     pub(crate) fn size(&self) -> usize {
-        2 * self.values.size() + 4 * self.rows.len()
+        self.values.size() + 8 * self.index.len() + 4 * self.rows.len()
     }
 
     pub(crate) fn append(&mut self, other: &Self) {
-        let mut codes = vec![0; other.values.len()];
-        for (text, code) in &other.index {
-            codes[*code as usize] = self.intern(text);
-        }
+        let texts = (0..other.values.len()).map(|code| other.values.bytes_of(code));
+        let codes: Vec<i32> = texts.map(|text| self.intern_bytes(text)).collect();
         self.rows.extend(other.rows.iter().map(|code| codes[*code as usize]));
     }
 
@@ -218,19 +234,19 @@ impl ListEnds {
     }
 }
 
-/// Text to text, any number of entries a row.
+/// Text to text, any number of entries a row. Rows repeat the same few keys: of each only a code is stored and moved.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct MapColumn {
-    keys: TextColumn,
+    keys: DictionaryColumn,
     values: TextColumn,
     ends: ListEnds,
 }
 
 impl MapColumn {
-    /// Makes room for this many entries of so many bytes a row.
+    /// Makes room for this many entries a row, whose values take so many bytes.
     pub(crate) fn reserve(&mut self, rows: usize, entries: usize, bytes: usize) {
         self.ends.0.reserve(rows);
-        self.keys.reserve(rows * entries, rows * bytes);
+        self.keys.reserve(rows * entries);
         self.values.reserve(rows * entries, rows * bytes);
     }
 
@@ -245,7 +261,7 @@ impl MapColumn {
     }
 
     pub(crate) fn end_row(&mut self) {
-        self.ends.end_row(self.keys.len());
+        self.ends.end_row(self.values.len());
     }
 
     pub(crate) fn size(&self) -> usize {
@@ -260,7 +276,7 @@ impl MapColumn {
 
     pub(crate) fn finish(self) -> Result<MapArray, ArrowError> {
         let entries = struct_array(
-            table::map_entry_fields(),
+            table::map_entry_fields(table::dictionary()),
             vec![Arc::new(self.keys.finish(false)?), Arc::new(self.values.finish(false)?)],
         )?;
         let DataType::Map(entry_field, ordered) = table::map() else {

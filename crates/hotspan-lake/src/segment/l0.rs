@@ -101,16 +101,19 @@ pub(crate) fn time_range(table: Table, batch: &RecordBatch) -> Result<(i64, i64)
 mod tests {
     use super::*;
     use crate::rows::Rows;
-    use hotspan_model::{Resource, Span, SpanId, TraceId, TraceSink as _};
+    use hotspan_model::{Attribute, Resource, Span, SpanId, TraceId, TraceSink as _, Value};
 
-    /// Scenario: a segment written and read back. Guarantee: rows, ranges and checksums agree.
+    /// Scenario: a segment written and read back, with attributes whose keys are coded. Guarantee: rows, ranges and checksums
+    /// agree.
     #[test]
     fn round_trip() {
         let mut rows = Rows::default();
         rows.spans.resource(&Resource::default());
         for start in [30, 10, 20] {
             let ids = (TraceId([1; 16]), SpanId([start as u8; 8]));
-            rows.spans.span(&Span { trace_id: ids.0, span_id: ids.1, start, end: start + 5, ..Span::default() });
+            let attributes = vec![Attribute::new("route", Value::str("/cart")), Attribute::new("n", Value::Int(start))];
+            let (trace_id, span_id) = ids;
+            rows.spans.span(&Span { trace_id, span_id, start, end: start + 5, attributes, ..Span::default() });
         }
         let batches = rows.finish().unwrap();
         let (object, tables) = encode(&batches).unwrap();

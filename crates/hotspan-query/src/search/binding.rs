@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{
-    Array, AsArray, FixedSizeBinaryArray, Int8Array, Int64Array, RecordBatch, TimestampNanosecondArray,
-};
+use arrow::array::{Array, FixedSizeBinaryArray, Int8Array, Int64Array, RecordBatch, TimestampNanosecondArray};
 use hotspan_lake::arrays;
 use hotspan_lake::compaction::attributes::ATTRIBUTE_PREFIX;
 use hotspan_model::{SpanId, SpanKind, StatusCode, TraceId, attributes_from_json};
@@ -258,11 +256,10 @@ impl SpanSource for BoundSpans {
         }
         for (column, is_json) in [("attributes", false), ("attributes_json", true)] {
             let Ok(map) = arrays::maps(&self.batch, column) else { continue };
-            let (keys, values) = (map.keys().as_string::<i32>(), map.values().as_string::<i32>());
-            for entry in map.value_offsets()[row] as usize..map.value_offsets()[row + 1] as usize {
-                let value = values.value(entry);
+            for entry in map.entries_of(row) {
+                let value = map.value(entry);
                 let value = if is_json { scalar_from_json(value) } else { FieldValue::Str(value) };
-                visit(Scope::Span, keys.value(entry), value);
+                visit(Scope::Span, map.key(entry), value);
             }
         }
         let resource = arrays::texts(&self.batch, "resource").map_or("", |texts| texts.get(row));

@@ -1,6 +1,6 @@
 //! Which rows of a column pass a test: a text is tried once for each distinct one, numbers a whole array at a time.
 
-use arrow::array::{Array, ArrayRef, AsArray, Int32Array, MapArray, RecordBatch, StringArray};
+use arrow::array::{Array, ArrayRef, AsArray, Int32Array, RecordBatch, StringArray};
 use arrow::buffer::BooleanBuffer;
 use arrow::datatypes::{Float64Type, Int64Type};
 use hashbrown::HashMap;
@@ -40,14 +40,13 @@ pub(super) fn attribute_mask(
     let mut said: Vec<(usize, bool)> = Vec::new();
     let is_in_column = |row: usize| column.is_some_and(|column| column.is_valid(row));
     let mut look = |map: &str, accepts_text: &mut dyn FnMut(&str) -> Option<bool>| {
-        if let Ok(map) = arrays::maps(batch, map) {
-            entries_of(map, name, |row, text| {
-                if !is_in_column(row)
-                    && let Some(fits) = accepts_text(text)
-                {
-                    said.push((row, fits));
-                }
-            });
+        let Some(values) = arrays::maps(batch, map).ok().and_then(|map| map.values_of(name)) else { return };
+        for (row, text) in values.iter() {
+            if !is_in_column(row)
+                && let Some(fits) = accepts_text(text)
+            {
+                said.push((row, fits));
+            }
         }
     };
     let is_array = |json: &str| json.starts_with('[');
@@ -65,23 +64,6 @@ pub(super) fn attribute_mask(
         bits[row] = fits;
     }
     BooleanBuffer::from(bits)
-}
-
-/// Calls `visit` with the row and the value of each entry of a map that has the key.
-fn entries_of(map: &MapArray, key: &str, mut visit: impl FnMut(usize, &str)) {
-    let (Some(keys), Some(values)) = (map.keys().as_string_opt::<i32>(), map.values().as_string_opt::<i32>()) else {
-        return;
-    };
-    let offsets = map.value_offsets();
-    let (Some(first), Some(last)) = (offsets.first(), offsets.last()) else { return };
-    let mut row = 0;
-    for entry in *first as usize..*last as usize {
-        if keys.value(entry) == key {
-            // Few entries have the key, and they come in the order of their rows.
-            row += offsets[row..].partition_point(|offset| *offset as usize <= entry) - 1;
-            visit(row, values.value(entry));
-        }
-    }
 }
 
 /// Which rows of an attribute column pass; those without a value are told from a missing one. None if the column is of

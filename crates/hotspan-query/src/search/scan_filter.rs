@@ -225,7 +225,7 @@ mod tests {
     use std::sync::Arc;
 
     use arrow::array::{ArrayRef, BooleanArray, DictionaryArray, Float64Array, Int8Array, Int64Array, StringArray};
-    use arrow::array::{MapBuilder, StringBuilder};
+    use arrow::array::{MapBuilder, StringBuilder, StringDictionaryBuilder};
     use arrow::datatypes::Int32Type;
     use hotspan_traceql::{Program, TraceView};
     use proptest::prelude::*;
@@ -234,7 +234,7 @@ mod tests {
     use crate::search::BoundSpans;
 
     fn map(entries: &[&[(&str, &str)]]) -> ArrayRef {
-        let mut builder = MapBuilder::new(None, StringBuilder::new(), StringBuilder::new());
+        let mut builder = MapBuilder::new(None, StringDictionaryBuilder::<Int32Type>::new(), StringBuilder::new());
         for row in entries {
             for (key, value) in *row {
                 builder.keys().append_value(key);

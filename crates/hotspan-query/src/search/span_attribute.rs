@@ -1,10 +1,8 @@
 //! Values as columns have them: texts, plain or coded, and attributes of spans, in their column or in the maps.
 
-use arrow::array::{
-    Array, AsArray, BooleanArray, Float64Array, Int32Array, Int64Array, MapArray, RecordBatch, StringArray,
-};
+use arrow::array::{Array, BooleanArray, Float64Array, Int32Array, Int64Array, RecordBatch, StringArray};
 use hashbrown::HashMap;
-use hotspan_lake::arrays::{self, Texts};
+use hotspan_lake::arrays::{self, Texts, ValuesOfKey};
 use hotspan_model::Value as AttributeValue;
 use hotspan_traceql::{FieldValue, Value};
 
@@ -49,11 +47,10 @@ pub(super) type SparseValues = HashMap<usize, Vec<Value>>;
 
 #[derive(Debug)]
 pub(crate) struct SpanAttribute {
-    key: String,
     /// Usually one; several where files have different types for the attribute.
     pub(super) columns: Vec<AttributeColumn>,
-    texts: Option<MapArray>,
-    others: Option<MapArray>,
+    texts: Option<ValuesOfKey>,
+    others: Option<ValuesOfKey>,
     pub(super) arrays: SparseValues,
 }
 
@@ -93,12 +90,13 @@ impl SpanAttribute {
     pub(crate) fn of(batch: &RecordBatch, name: &str) -> Self {
         let columns = batch.schema_ref().fields().iter().zip(batch.columns());
         let columns = columns.filter(|(field, _)| holds_attribute(field.name(), name));
+        let in_map = |map: &str| arrays::maps(batch, map).ok()?.values_of(name);
+        let others = in_map("attributes_json");
         Self {
-            key: name.to_owned(),
             columns: columns.filter_map(|(_, column)| AttributeColumn::of(column.as_ref())).collect(),
-            texts: arrays::maps(batch, "attributes").ok().cloned(),
-            others: arrays::maps(batch, "attributes_json").ok().cloned(),
-            arrays: array_attributes(batch, name),
+            texts: in_map("attributes"),
+            arrays: others.as_ref().map(array_values).unwrap_or_default(),
+            others,
         }
     }
 
@@ -112,35 +110,22 @@ impl SpanAttribute {
         if let Some(values) = self.arrays.get(&row) {
             return FieldValue::Many(values.len());
         }
-        if let Some(text) = self.texts.as_ref().and_then(|map| map_value(map, &self.key, row)) {
+        if let Some(text) = self.texts.as_ref().and_then(|values| values.first(row)) {
             return FieldValue::Str(text);
         }
-        let json = self.others.as_ref().and_then(|map| map_value(map, &self.key, row));
+        let json = self.others.as_ref().and_then(|values| values.first(row));
         json.map_or(FieldValue::Nil, scalar_from_json)
     }
 }
 
-fn map_value<'a>(map: &'a MapArray, key: &str, row: usize) -> Option<&'a str> {
-    let keys = map.keys().as_string_opt::<i32>()?;
-    let mut range = map.value_offsets()[row] as usize..map.value_offsets()[row + 1] as usize;
-    let entry = range.find(|entry| keys.value(*entry) == key)?;
-    Some(map.values().as_string_opt::<i32>()?.value(entry))
-}
-
-/// Attributes of spans that are arrays, for the rows that have one.
-fn array_attributes(batch: &RecordBatch, name: &str) -> SparseValues {
+/// Those values that are arrays, by the rows that have one.
+fn array_values(values: &ValuesOfKey) -> SparseValues {
     let mut found = SparseValues::new();
-    let Ok(map) = arrays::maps(batch, "attributes_json") else { return found };
-    let (keys, values) = (map.keys().as_string::<i32>(), map.values().as_string::<i32>());
-    for row in 0..batch.num_rows() {
-        for entry in map.value_offsets()[row] as usize..map.value_offsets()[row + 1] as usize {
-            if keys.value(entry) == name
-                && values.value(entry).starts_with('[')
-                && let Ok(value) = AttributeValue::from_json(values.value(entry))
-                && let Value::Array(values) = owned(&value)
-            {
-                found.insert(row, values);
-            }
+    for (row, json) in values.iter().filter(|(_, json)| json.starts_with('[')) {
+        if let Ok(value) = AttributeValue::from_json(json)
+            && let Value::Array(values) = owned(&value)
+        {
+            found.insert(row, values);
         }
     }
     found

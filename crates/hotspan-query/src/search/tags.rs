@@ -150,12 +150,8 @@ impl TagNamesRun {
             }
         }
         for column in ["attributes", "attributes_json"] {
-            let map = arrays::maps(batch, column)?;
-            let keys = map.keys().as_string::<i32>();
-            // A filtered map may keep entries of rows that are gone.
-            let (first, last) = (map.value_offsets().first(), map.value_offsets().last());
-            for entry in first.map_or(0, |at| *at as usize)..last.map_or(0, |at| *at as usize) {
-                self.add("span", keys.value(entry), fresh);
+            for key in arrays::maps(batch, column)?.keys_in_use() {
+                self.add("span", key, fresh);
             }
         }
         for (column, scope) in [("resource", "resource"), ("scope", "instrumentation")] {

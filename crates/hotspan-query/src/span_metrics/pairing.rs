@@ -8,9 +8,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use arrow::array::{Array, AsArray, MapArray, RecordBatch};
+use arrow::array::{Array, RecordBatch};
 use hashbrown::HashMap;
-use hotspan_lake::arrays;
+use hotspan_lake::arrays::{self, TextMap, ValuesOfKey};
 use hotspan_model::{SpanKind, StatusCode};
 
 use super::edges::{ConnectionType, Edge, EdgeCounts, EdgeSeries};
@@ -68,14 +68,14 @@ impl EdgeCounter {
         let services = arrays::texts(batch, "service")?;
         let kinds = arrays::int8s(batch, "kind")?.values();
         let statuses = arrays::int8s(batch, "status")?.values();
-        let attributes = arrays::maps(batch, "attributes")?;
+        let peers = NamedPeers::of(arrays::maps(batch, "attributes")?);
         for row in 0..batch.num_rows() {
             let kind = SpanKind::from_number(i64::from(kinds[row]));
             let is_client = matches!(kind, SpanKind::Client | SpanKind::Producer);
             if !is_client && !matches!(kind, SpanKind::Server | SpanKind::Consumer) {
                 continue;
             }
-            let peer = if is_client { named_peer(attributes, row) } else { None };
+            let peer = if is_client { peers.get(row) } else { None };
             let Some((service, peer)) = self.names.of_side(services.get(row), peer) else {
                 self.dropped += 1;
                 continue;
@@ -231,20 +231,26 @@ impl Names {
     }
 }
 
-/// Who a client's span says it called.
-fn named_peer(attributes: &MapArray, row: usize) -> Option<(&str, ConnectionType)> {
+/// Whom the spans of a batch say that they called.
+struct NamedPeers(Vec<(ValuesOfKey, ConnectionType)>);
+
+impl NamedPeers {
+    /// The attributes that name a peer, the most telling first.
     const NAMES: [(&str, ConnectionType); 4] = [
         ("peer.service", ConnectionType::Virtual),
         ("db.name", ConnectionType::Database),
         ("db.system.name", ConnectionType::Database),
         ("db.system", ConnectionType::Database),
     ];
-    let (keys, values) = (attributes.keys().as_string::<i32>(), attributes.values().as_string::<i32>());
-    let entries = attributes.value_offsets()[row] as usize..attributes.value_offsets()[row + 1] as usize;
-    NAMES.iter().find_map(|(name, connection)| {
-        let at = entries.clone().find(|entry| keys.value(*entry) == *name)?;
-        Some((values.value(at), *connection))
-    })
+
+    fn of(attributes: TextMap<'_>) -> Self {
+        let named = |(name, connection): &(&str, ConnectionType)| Some((attributes.values_of(name)?, *connection));
+        Self(Self::NAMES.iter().filter_map(named).collect())
+    }
+
+    fn get(&self, row: usize) -> Option<(&str, ConnectionType)> {
+        self.0.iter().find_map(|(names, connection)| Some((names.first(row)?, *connection)))
+    }
 }
 
 #[cfg(test)]
