@@ -10,9 +10,10 @@ use arrow::array::{ArrayRef, RecordBatch};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use hashbrown::HashMap;
 
+use super::attribute_entries::{EntriesOfRows, ROWS_AT_ONCE, Source, SourceMap};
 use super::attribute_values::{ColumnBuilder, PresentColumn, RestOfMaps};
 use super::gather::Place;
-use crate::arrays::{self, TextMap};
+use crate::arrays;
 use crate::error::{LakeError, Result};
 use crate::table::Table;
 
@@ -57,9 +58,11 @@ impl ColumnType {
 
     /// The type of a value from its JSON; none for what has no column type.
     pub(super) fn of_json(json: &str) -> Option<Self> {
+        // Asked of every value, and short: bytes are looked at faster than characters.
+        let has_fraction = || json.bytes().any(|byte| matches!(byte, b'.' | b'e'));
         match json.as_bytes().first()? {
             b't' | b'f' => Some(Self::Bool),
-            b'-' | b'0'..=b'9' if json.contains(['.', 'e']) => Some(Self::Double),
+            b'-' | b'0'..=b'9' if has_fraction() => Some(Self::Double),
             b'-' | b'0'..=b'9' => Some(Self::Int),
             _ => None,
         }
@@ -144,27 +147,31 @@ impl AttributeColumns {
             })
             .collect();
         let mut rest = RestOfMaps::default();
-        for (at, (batch, row)) in places.iter().enumerate() {
-            let Source { texts, others, leaving } = &sources[*batch];
-            for (key, column) in leaving {
-                column.move_to_map(*row, key, &mut rest);
-            }
-            // Keys are not even looked at where a column takes the value: reading is most of the work here.
-            for entry in texts.map.entries_of(*row) {
-                let value = texts.map.value(entry);
-                let builder = columns.get_mut(texts.column_of(entry)).and_then(OutputColumn::builder);
-                if !builder.is_some_and(|builder| builder.push_text(at, value)) {
-                    rest.texts.entry(texts.map.key(entry), value);
+        let (mut texts, mut others) = (EntriesOfRows::default(), EntriesOfRows::default());
+        for (window, places) in places.chunks(ROWS_AT_ONCE).enumerate() {
+            texts.find(places, |batch| &sources[batch].texts);
+            others.find(places, |batch| &sources[batch].others);
+            for (at, (batch, row)) in places.iter().enumerate() {
+                let source = &sources[*batch];
+                for (key, column) in &source.leaving {
+                    column.move_to_map(*row, key, &mut rest);
                 }
-            }
-            for entry in others.map.entries_of(*row) {
-                let json = others.map.value(entry);
-                let builder = columns.get_mut(others.column_of(entry)).and_then(OutputColumn::builder);
-                if !builder.is_some_and(|builder| builder.push_json(at, json)) {
-                    rest.others.entry(others.map.key(entry), json);
+                let output_row = window * ROWS_AT_ONCE + at;
+                // Keys are not even looked at where a column takes the value: reading is most of the work here.
+                for entry in texts.of_row(at) {
+                    let builder = columns.get_mut(entry.column).and_then(OutputColumn::builder);
+                    if !builder.is_some_and(|builder| builder.push_text(output_row, entry.value)) {
+                        rest.texts.entry(source.texts.key(entry), entry.value);
+                    }
                 }
+                for entry in others.of_row(at) {
+                    let builder = columns.get_mut(entry.column).and_then(OutputColumn::builder);
+                    if !builder.is_some_and(|builder| builder.push_json(output_row, entry.value)) {
+                        rest.others.entry(source.others.key(entry), entry.value);
+                    }
+                }
+                rest.end_row();
             }
-            rest.end_row();
         }
         let (texts, others) = rest.finish()?;
         let columns = columns.into_iter().map(|column| column.finish(places.len())).collect::<Result<_>>()?;
@@ -179,38 +186,9 @@ impl AttributeColumns {
             if stays { None } else { Some((key, PresentColumn::new(column.as_ref(), column_type)?)) }
         });
         let map = |name| -> Result<SourceMap<'b>> {
-            let map = arrays::maps(batch, name)?;
-            let keys = map.distinct_keys().iter().map(Option::unwrap_or_default);
-            Ok(SourceMap { map, columns: keys.map(|key| self.place_of(key)).collect() })
+            Ok(SourceMap::new(arrays::maps(batch, name)?, |key| self.places.get(key).copied()))
         };
         Ok(Source { texts: map("attributes")?, others: map("attributes_json")?, leaving: leaving.collect() })
-    }
-
-    fn place_of(&self, key: &str) -> usize {
-        self.places.get(key).copied().unwrap_or(NO_COLUMN)
-    }
-}
-
-/// Where the attributes of a batch come from: its maps, and columns that the output does not have.
-pub(crate) struct Source<'b> {
-    texts: SourceMap<'b>,
-    others: SourceMap<'b>,
-    leaving: Vec<(&'b str, PresentColumn<'b>)>,
-}
-
-/// A map, and the column that the values of each of its keys go to.
-struct SourceMap<'b> {
-    map: TextMap<'b>,
-    columns: Vec<usize>,
-}
-
-/// Stands for a key that has no column.
-const NO_COLUMN: usize = usize::MAX;
-
-impl SourceMap<'_> {
-    #[inline]
-    fn column_of(&self, entry: usize) -> usize {
-        self.columns[self.map.code(entry)]
     }
 }
 

@@ -10,6 +10,7 @@
 //! A step replaces its inputs by its outputs in one transaction, so that it never changes an answer (R2).
 
 mod attribute_counts;
+mod attribute_entries;
 mod attribute_values;
 pub mod attributes;
 mod derived;
