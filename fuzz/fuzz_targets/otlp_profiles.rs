@@ -25,6 +25,6 @@ fn check(set: &ProfileSet<'_>) {
     }
     for (index, node) in set.paths.nodes().iter().enumerate() {
         assert!(node.parent == NO_PATH || (node.parent as usize) < index);
-        assert!((node.frame as usize) < set.paths.frames().len());
+        assert!((node.frame as usize) < set.paths.frames.len());
     }
 }

@@ -64,7 +64,7 @@ fn main() {
 
     for (profiles, sharing) in [(profiles, "every stack used once"), (shared, "every stack used five times")] {
         let (paths, frames) = match decode_profiles(&profiles, &limits, 0) {
-            Ok((set, ..)) => (set.paths.path_count(), set.paths.frames().len()),
+            Ok((set, ..)) => (set.paths.path_count(), set.paths.frames.len()),
             Err(_) => (0, 0),
         };
         println!("samples, {sharing}: {} bytes each", profiles.len() / SAMPLES);

@@ -4,7 +4,8 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use hashbrown::HashMap;
-use hotspan_model::call_path::{FrameIndex, PathIndex};
+use hotspan_model::call_path::PathIndex;
+use hotspan_model::frame::FrameIndex;
 use hotspan_model::profile::ProfileContext;
 use hotspan_model::{FlameTree, Frame, Profile, ProfileSet, Sample};
 

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use hashbrown::HashMap;
-use hotspan_model::call_path::FrameIndex;
+use hotspan_model::frame::FrameIndex;
 use hotspan_model::profile::{ProfileContext, Thread};
 use hotspan_model::{Frame, FrameKind, Profile, ProfileSet, ProfileType, Sample};
 

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use hashbrown::HashMap;
-use hotspan_model::call_path::FrameIndex;
+use hotspan_model::frame::FrameIndex;
 use hotspan_model::{FlameTree, Frame, Profile, ProfileSet};
 
 /// The name that a frame is shown by: its function, or its place in a binary while it has none.
@@ -61,8 +61,8 @@ pub fn bounded_flame_tree<'p, 's: 'p>(
     }
     let mut places = vec![FlameTree::ROOT];
     for node in &nodes[1..] {
-        let frame = &set.paths.frames()[node.frame as usize];
-        let name = tree.intern(&shown_name(frame));
+        let frame = set.paths.frames.get(node.frame);
+        let name = tree.intern(&shown_name(&frame));
         let place = tree.child(places[node.parent], name);
         if !frame.file.is_empty() {
             let file = tree.intern(&frame.file);

@@ -72,6 +72,20 @@ impl<'a> Fields<'a> {
         Ok(Some(Field { number, content, offset: self.base + start, format: self.format }))
     }
 
+    /// The number in the field with this number below 16, if that is what comes next, and where it starts.
+    ///
+    /// Writers put fields in the order of their numbers. A reader of very many small messages first asks for each field in
+    /// that order, which a processor foresees far better than a choice among all of them, and then reads what is left.
+    #[inline(always)]
+    pub(crate) fn next_number(&mut self, number: u8) -> Result<Option<(u64, usize)>> {
+        if self.bytes.get(self.at) != Some(&(number << 3)) {
+            return Ok(None);
+        }
+        self.at += 1;
+        let start = self.base + self.at;
+        Ok(Some((self.varint()?, start)))
+    }
+
     /// Content of a fixed size, which profiles hardly have.
     #[inline(never)]
     fn fixed(&mut self, wire_type: u64, tag_at: usize) -> Result<Content<'a>> {
@@ -186,15 +200,17 @@ impl<'a> Field<'a> {
 /// Reads a varint at `at`; `base` is where `bytes` starts in the file.
 #[inline(always)]
 pub(crate) fn read_varint(format: &'static str, bytes: &[u8], at: &mut usize, base: usize) -> Result<u64> {
-    // Most numbers are small: lengths have one byte, and indices into tables two.
     match bytes.get(*at..) {
-        Some([byte, ..]) if *byte < 0x80 => {
-            *at += 1;
-            Ok(u64::from(*byte))
+        // Most numbers have one byte or two, and no branch depends on which: a processor could only guess it.
+        Some([low, high, ..]) if low & high < 0x80 => {
+            let has_two = usize::from(low >> 7);
+            *at += 1 + has_two;
+            let high_bits = (u64::from(*high) << 7) & (has_two as u64).wrapping_neg();
+            Ok(u64::from(low & 0x7f) | high_bits)
         }
-        Some([low, high, ..]) if *high < 0x80 => {
-            *at += 2;
-            Ok(u64::from(low & 0x7f) | u64::from(*high) << 7)
+        Some([last]) if *last < 0x80 => {
+            *at += 1;
+            Ok(u64::from(*last))
         }
         _ => long_varint(format, bytes, at, base),
     }

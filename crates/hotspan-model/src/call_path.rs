@@ -7,13 +7,13 @@
 //! The address is part of a frame only while the frame has no function: with a function, it would split one
 //! line into as many frames as it has instructions, and differ from process to process.
 
-use std::borrow::Cow;
-use std::convert::Infallible;
 use std::fmt;
 
 use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
 use xxhash_rust::xxh3::xxh3_128;
+
+use crate::frame::{Frame, FrameIndex, FrameTable};
 
 /// Identity of a node of the call tree, that is, of a path from a root to a frame. Zero is "no path".
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -45,7 +45,7 @@ pub struct ContentHash {
 }
 
 impl ContentHash {
-    fn from_u128(hash: u128) -> Self {
+    pub(crate) fn from_u128(hash: u128) -> Self {
         // Zero means "none" in every table.
         Self { id: (hash as u64).max(1), check: (hash >> 64) as u64 }
     }
@@ -61,129 +61,6 @@ impl ContentHash {
     }
 }
 
-/// What kind of code a frame is, as far as its source says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-#[repr(u8)]
-pub enum FrameKind {
-    /// Not said.
-    #[default]
-    Unknown = 0,
-    /// Compiled ahead of time: C, C++, Rust, Go.
-    Native = 1,
-    /// The kernel.
-    Kernel = 2,
-    /// Interpreted or compiled at run time by a virtual machine.
-    Managed = 3,
-    /// Compiled at run time; a virtual machine that tells it apart from `Managed`.
-    Jit = 4,
-    /// Inlined into its caller.
-    Inlined = 5,
-    /// Garbage collector, scheduler or another part of the runtime.
-    Runtime = 6,
-}
-
-impl FrameKind {
-    /// The kind with this number in a table; unknown numbers are `Unknown`.
-    pub fn from_number(number: u8) -> Self {
-        match number {
-            1 => Self::Native,
-            2 => Self::Kernel,
-            3 => Self::Managed,
-            4 => Self::Jit,
-            5 => Self::Inlined,
-            6 => Self::Runtime,
-            _ => Self::Unknown,
-        }
-    }
-
-    /// The kind that OpenTelemetry's `profile.frame.type` names.
-    pub fn from_otel(name: &str) -> Self {
-        match name {
-            "native" | "go" | "rust" => Self::Native,
-            "kernel" => Self::Kernel,
-            "" => Self::Unknown,
-            _ => Self::Managed,
-        }
-    }
-}
-
-/// One place in code.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
-pub struct Frame<'a> {
-    /// The function as a person reads it; empty while it is not symbolised.
-    pub function: Cow<'a, str>,
-    /// The function as the linker or the virtual machine names it, if that differs.
-    pub system_name: Cow<'a, str>,
-    /// Source file.
-    pub file: Cow<'a, str>,
-    /// Line in it; 0 if not known.
-    pub line: u32,
-    /// Column; 0 if not known.
-    pub column: u32,
-    /// The line where the function starts; 0 if not known.
-    pub start_line: u32,
-    /// The binary or library it was loaded from.
-    pub mapping: Cow<'a, str>,
-    /// Build id of that binary, as the source spells it.
-    pub build_id: Cow<'a, str>,
-    /// Address in the binary's own address space; only kept while there is no function.
-    pub address: u64,
-    /// What kind of code it is.
-    pub kind: FrameKind,
-    /// Any further attributes, as JSON; usually empty.
-    pub attributes: Cow<'a, str>,
-}
-
-impl Frame<'_> {
-    /// A frame that is known by its name alone, as in collapsed stacks.
-    pub fn named(function: &str) -> Frame<'_> {
-        Frame { function: Cow::Borrowed(function), ..Frame::default() }
-    }
-
-    /// The content hash of this frame.
-    pub fn identity(&self) -> ContentHash {
-        self.identity_with(&mut Vec::new())
-    }
-
-    /// The same with a buffer that is used again: hashing in one go is far faster than in pieces this small.
-    fn identity_with(&self, bytes: &mut Vec<u8>) -> ContentHash {
-        bytes.clear();
-        let texts = [&self.function, &self.system_name, &self.file, &self.mapping, &self.build_id, &self.attributes];
-        for text in texts {
-            bytes.extend_from_slice(&(text.len() as u32).to_le_bytes());
-            // Half of them are empty.
-            if !text.is_empty() {
-                bytes.extend_from_slice(text.as_bytes());
-            }
-        }
-        for number in [self.line, self.column, self.start_line, u32::from(self.kind as u8)] {
-            bytes.extend_from_slice(&number.to_le_bytes());
-        }
-        bytes.extend_from_slice(&self.address.to_le_bytes());
-        ContentHash::from_u128(xxh3_128(bytes))
-    }
-
-    /// The same frame without borrows.
-    pub fn into_owned(self) -> Frame<'static> {
-        let own = |text: Cow<'_, str>| Cow::Owned(text.into_owned());
-        Frame {
-            function: own(self.function),
-            system_name: own(self.system_name),
-            file: own(self.file),
-            line: self.line,
-            column: self.column,
-            start_line: self.start_line,
-            mapping: own(self.mapping),
-            build_id: own(self.build_id),
-            address: self.address,
-            kind: self.kind,
-            attributes: own(self.attributes),
-        }
-    }
-}
-
-/// Index of a frame in a [`PathTable`].
-pub type FrameIndex = u32;
 /// Index of a path in a [`PathTable`]. [`NO_PATH`] is the empty path.
 pub type PathIndex = u32;
 /// The empty path: that of a sample without a stack.
@@ -211,14 +88,12 @@ pub struct Path {
 /// [chain](Self::chain).
 #[derive(Debug, Default)]
 pub struct PathTable<'a> {
-    frames: Vec<Frame<'a>>,
-    frame_hashes: Vec<ContentHash>,
-    frame_index: HashMap<u64, FrameIndex>,
+    /// The frames that paths go through.
+    pub frames: FrameTable<'a>,
     paths: Vec<Path>,
     steps: Vec<FrameIndex>,
     path_index: HashMap<u64, PathIndex>,
     last: LastPath,
-    scratch: Vec<u8>,
     collisions: u64,
 }
 
@@ -248,35 +123,7 @@ pub struct ChainLink {
 impl<'a> PathTable<'a> {
     /// Adds a frame, or finds it.
     pub fn frame(&mut self, frame: Frame<'a>) -> FrameIndex {
-        let Ok(index) = self.frame_with(|place| {
-            *place = frame;
-            Ok::<(), Infallible>(())
-        });
-        index
-    }
-
-    /// Adds the frame that `fill` makes of an empty one, or finds it. Frames are large: a reader of many fills each where it
-    /// stays, since moving it there would take as long as hashing it.
-    pub fn frame_with<E>(&mut self, fill: impl FnOnce(&mut Frame<'a>) -> Result<(), E>) -> Result<FrameIndex, E> {
-        let place = self.frames.len();
-        self.frames.push(Frame::default());
-        if let Err(error) = fill(&mut self.frames[place]) {
-            self.frames.truncate(place);
-            return Err(error);
-        }
-        let hash = self.frames[place].identity_with(&mut self.scratch);
-        let index = match self.frame_index.entry(hash.id) {
-            Entry::Occupied(known) => {
-                self.frames.truncate(place);
-                *known.get()
-            }
-            Entry::Vacant(slot) => {
-                self.frame_hashes.push(hash);
-                *slot.insert(place as FrameIndex)
-            }
-        };
-        self.collisions += u64::from(self.frame_hashes[index as usize] != hash);
-        Ok(index)
+        self.frames.add(frame)
     }
 
     /// Adds a path of frames, the root first, or finds it. What it shares with the one before is not hashed again.
@@ -288,7 +135,7 @@ impl<'a> PathTable<'a> {
         last.chain.truncate(shared);
         let mut hash = last.chain.last().copied().unwrap_or_default();
         for frame in &root_to_leaf[shared..] {
-            hash = hash.child(self.frame_hashes[*frame as usize]);
+            hash = hash.child(self.frames.hash(*frame));
             last.chain.push(hash);
         }
         if root_to_leaf.is_empty() {
@@ -312,7 +159,7 @@ impl<'a> PathTable<'a> {
             Some(path) => (path.hash, (path.shared + path.own_steps) as usize),
             None => (ContentHash::default(), 0),
         };
-        let hash = parent_hash.child(self.frame_hashes[frame as usize]);
+        let hash = parent_hash.child(self.frames.hash(frame));
         self.intern(hash, parent, shared, &[frame])
     }
 
@@ -342,14 +189,12 @@ impl<'a> PathTable<'a> {
 
     /// How often a symbol met another one with the same id; it then counts as that one.
     pub fn collisions(&self) -> u64 {
-        self.collisions
+        self.collisions + self.frames.collisions()
     }
 
     /// Makes room for this many further frames and paths.
     pub fn reserve(&mut self, frames: usize, paths: usize) {
         self.frames.reserve(frames);
-        self.frame_hashes.reserve(frames);
-        self.frame_index.reserve(frames);
         self.paths.reserve(paths);
         self.path_index.reserve(paths);
     }
@@ -362,16 +207,6 @@ impl<'a> PathTable<'a> {
     /// About how many bytes the paths take.
     pub fn path_bytes(&self) -> usize {
         self.paths.len() * (size_of::<Path>() + 24) + self.steps.len() * size_of::<FrameIndex>()
-    }
-
-    /// All frames.
-    pub fn frames(&self) -> &[Frame<'a>] {
-        &self.frames
-    }
-
-    /// The identity of a frame.
-    pub fn frame_hash(&self, frame: FrameIndex) -> ContentHash {
-        self.frame_hashes[frame as usize]
     }
 
     /// The identity of a path; the default for [`NO_PATH`].
@@ -400,8 +235,8 @@ impl<'a> PathTable<'a> {
     }
 
     /// The frames of a path, from the leaf to the root.
-    pub fn walk_to_root(&self, path: PathIndex) -> impl Iterator<Item = &Frame<'a>> {
-        self.steps_to_root(path).map(|frame| &self.frames[frame as usize])
+    pub fn walk_to_root(&self, path: PathIndex) -> impl Iterator<Item = Frame<'_>> {
+        self.steps_to_root(path).map(|frame| self.frames.get(frame))
     }
 
     /// Fills `chain` with a path and all its callers, from the root to the leaf.
@@ -411,7 +246,7 @@ impl<'a> PathTable<'a> {
         chain.reverse();
         let mut hash = ContentHash::default();
         for link in chain {
-            hash = hash.child(self.frame_hashes[link.frame as usize]);
+            hash = hash.child(self.frames.hash(link.frame));
             link.hash = hash;
         }
     }
@@ -419,14 +254,11 @@ impl<'a> PathTable<'a> {
     /// The same table without borrows; every index stays what it is.
     pub fn into_owned(self) -> PathTable<'static> {
         PathTable {
-            frames: self.frames.into_iter().map(Frame::into_owned).collect(),
-            frame_hashes: self.frame_hashes,
-            frame_index: self.frame_index,
+            frames: self.frames.into_owned(),
             paths: self.paths,
             steps: self.steps,
             path_index: self.path_index,
             last: self.last,
-            scratch: self.scratch,
             collisions: self.collisions,
         }
     }
@@ -451,7 +283,7 @@ mod tests {
             node = second.child(node, frame);
         }
         assert_eq!(first.node_id(leaf), second.node_id(node));
-        let names: Vec<&str> = second.walk_to_root(node).map(|frame| frame.function.as_ref()).collect();
+        let names: Vec<String> = second.walk_to_root(node).map(|frame| frame.function.into_owned()).collect();
         assert_eq!(names, ["parse", "serve", "main"]);
     }
 
@@ -498,7 +330,8 @@ mod tests {
                     _ => frames.iter().fold(NO_PATH, |parent, frame| table.child(parent, *frame)),
                 };
                 assert_eq!(table.node_id(path), id_alone(stack), "{stack:?}");
-                let mut names: Vec<&str> = table.walk_to_root(path).map(|frame| frame.function.as_ref()).collect();
+                let mut names: Vec<String> =
+                    table.walk_to_root(path).map(|frame| frame.function.into_owned()).collect();
                 names.reverse();
                 assert_eq!(&names, stack);
                 table.chain(path, &mut chain);
@@ -518,47 +351,24 @@ mod tests {
         let root = table.frame(Frame::named("main"));
         let names: Vec<String> = (0..2000).map(|number| format!("f{number}")).collect();
         for name in &names {
-            let leaf = table.frame(Frame { function: Cow::Owned(name.clone()), ..Frame::default() });
+            let leaf = table.frame(Frame { function: name.clone().into(), ..Frame::default() });
             table.path(&[root, leaf]);
         }
         assert!(table.paths.iter().skip(1).all(|path| path.base == 0 && path.shared == 1));
     }
 
-    /// Scenario: a frame and a path whose stored half of the hash another one has already.
+    /// Scenario: a path whose stored half of the hash another one has already, added whole and by its last step.
     /// Guarantee: both collisions are counted.
     #[test]
     fn collisions_are_found() {
         let mut table = PathTable::default();
         let frame = table.frame(Frame::named("first"));
         let path = table.path(&[frame]);
-        let (other_frame, other) = (Frame::named("second").identity(), Frame::named("second"));
-        table.frame_index.insert(other_frame.id, frame);
-        table.frame(other);
-        assert_eq!(table.collisions(), 1);
-        let third = table.frame(Frame::named("third"));
-        let hash = ContentHash::default().child(table.frame_hash(third));
+        let other = table.frame(Frame::named("other"));
+        let hash = ContentHash::default().child(table.frames.hash(other));
         table.path_index.insert(hash.id, path);
-        table.path(&[third]);
-        table.child(NO_PATH, third);
-        assert_eq!(table.collisions(), 3);
-    }
-
-    /// Scenario: frames that differ in one field. Guarantee: they differ in identity.
-    #[test]
-    fn every_field_counts() {
-        let base = Frame { file: "ab".into(), ..Frame::named("f") };
-        let variants = [
-            Frame { line: 1, ..base.clone() },
-            Frame { column: 1, ..base.clone() },
-            Frame { start_line: 1, ..base.clone() },
-            Frame { address: 1, ..base.clone() },
-            Frame { kind: FrameKind::Native, ..base.clone() },
-            Frame { mapping: "m".into(), ..base.clone() },
-            Frame { build_id: "m".into(), ..base.clone() },
-            Frame { function: "fa".into(), file: "b".into(), ..base.clone() },
-        ];
-        for variant in variants {
-            assert_ne!(variant.identity(), base.identity(), "{variant:?}");
-        }
+        table.path(&[other]);
+        table.child(NO_PATH, other);
+        assert_eq!(table.collisions(), 2);
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use hashbrown::HashMap;
 
-use crate::call_path::FrameKind;
+use crate::frame::FrameKind;
 
 /// Index of a node in a [`FlameTree`].
 pub type FlameIndex = usize;

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use hotspan_model::call_path::FrameIndex;
+use hotspan_model::frame::FrameIndex;
 use hotspan_model::labels::SERVICE_NAME;
 use hotspan_model::profile::Thread;
 use hotspan_model::{Frame, FrameKind, Labels, Profile, ProfileSet, ProfileType, Sample};

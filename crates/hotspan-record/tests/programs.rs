@@ -157,7 +157,7 @@ fn deep_stacks_are_walked_whole() {
             set.paths.walk_to_root(sample.path).filter(|frame| frame.function.ends_with("::deep_call")).count()
         });
         assert_eq!(deepest.max(), Some(61), "{method:?}");
-        let frame = set.paths.frames().iter().find(|frame| frame.function.ends_with("heavy_work")).unwrap();
+        let frame = set.paths.frames.iter().find(|frame| frame.function.ends_with("heavy_work")).unwrap();
         assert!(frame.file.ends_with("programs.rs") && frame.line > 0 && !frame.build_id.is_empty(), "{frame:?}");
     }
 }

@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-use hotspan_model::call_path::{FrameIndex, NO_PATH, PathIndex};
+use hotspan_model::call_path::{NO_PATH, PathIndex};
+use hotspan_model::frame::FrameIndex;
 use hotspan_model::{ProfileSet, ProfileType};
 use serde::Deserialize;
 

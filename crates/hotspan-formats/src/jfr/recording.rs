@@ -4,7 +4,8 @@ use std::borrow::Cow;
 
 use hashbrown::HashMap;
 use hotspan_model::attribute::write_json_string;
-use hotspan_model::call_path::{FrameIndex, NO_PATH, PathIndex};
+use hotspan_model::call_path::{NO_PATH, PathIndex};
+use hotspan_model::frame::FrameIndex;
 use hotspan_model::profile::{ProfileContext, Thread};
 use hotspan_model::{Labels, Link, Profile, ProfileSet, Sample, SpanId, TraceId};
 

@@ -10,7 +10,7 @@ use hotspan_model::{Attribute, Value};
 
 use super::fault::{Fault, Locate as _, Problem, Read};
 use super::outcome::Outcome;
-use super::wire::{Field, Reader};
+use super::wire::{BYTES, Field, Reader};
 use crate::Limits;
 
 /// Owns the repaired texts that borrowed fields point to; nothing is allocated until one is needed.
@@ -165,6 +165,13 @@ impl<'a, 'l> ItemReader<'a, 'l> {
         self.charge(size_of::<Attribute<'_>>())?;
         let attribute = into.push_mut(Attribute { key: Cow::Borrowed(""), value: Value::Empty });
         let mut key_index = 0;
+        if message.next_is(1, BYTES) {
+            attribute.key = message.raw_bytes().and_then(|bytes| self.text(bytes)).field("key")?;
+        }
+        if message.next_is(2, BYTES) {
+            let value = message.raw_bytes().map(Reader::new).field("value")?;
+            self.value(value, &mut attribute.value, depth).field("value")?;
+        }
         while let Some(field) = message.field()? {
             match field.number {
                 1 => attribute.key = message.bytes(field).and_then(|bytes| self.text(bytes)).field("key")?,
@@ -185,6 +192,10 @@ impl<'a, 'l> ItemReader<'a, 'l> {
     /// An `AnyValue`. Of several values the last one counts, but lists that follow each other are joined, as
     /// protobuf's rules for repeated occurrences of a message demand.
     pub(crate) fn value(&mut self, mut message: Reader<'a>, into: &mut Value<'a>, depth: usize) -> Read<()> {
+        if message.next_is(1, BYTES) {
+            let text = message.raw_bytes().and_then(|bytes| self.text(bytes)).field("string_value")?;
+            *into = Value::String(text);
+        }
         while let Some(field) = message.field()? {
             match field.number {
                 1 => {

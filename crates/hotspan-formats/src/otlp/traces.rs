@@ -9,7 +9,7 @@ use super::attributes::{ItemReader, Repairs};
 use super::fault::{Fault, Locate as _, Problem, Read};
 use super::outcome::Outcome;
 use super::resource::{merge_resource, merge_scope};
-use super::wire::{Field, Reader};
+use super::wire::{BYTES, FIXED64, Field, Reader, VARINT};
 use crate::{DecodeError, Limits};
 
 /// Reads a request. Spans that make no sense are left out and counted.
@@ -197,6 +197,27 @@ impl Place {
 fn read_span<'a>(mut message: Reader<'a>, items: &mut ItemReader<'a, '_>, span: &mut Span<'a>) -> Read<()> {
     let (mut trace_id, mut span_id, mut parent_id) = (&[][..], &[][..], &[][..]);
     let (mut start, mut end) = (0, 0);
+    if message.next_is(1, BYTES) {
+        trace_id = message.raw_bytes().field("trace_id")?;
+    }
+    if message.next_is(2, BYTES) {
+        span_id = message.raw_bytes().field("span_id")?;
+    }
+    if message.next_is(4, BYTES) {
+        parent_id = message.raw_bytes().field("parent_span_id")?;
+    }
+    if message.next_is(5, BYTES) {
+        span.name = message.raw_bytes().and_then(|bytes| items.borrowed_text(bytes)).field("name")?;
+    }
+    if message.next_is(6, VARINT) {
+        span.kind = SpanKind::from_number(i64::from(message.raw_varint().field("kind")? as i32));
+    }
+    if message.next_is(7, FIXED64) {
+        start = message.raw_fixed64().field("start_time_unix_nano")?;
+    }
+    if message.next_is(8, FIXED64) {
+        end = message.raw_fixed64().field("end_time_unix_nano")?;
+    }
     while let Some(field) = message.field()? {
         match field.number {
             1 => trace_id = message.bytes(field).field("trace_id")?,

@@ -4,7 +4,8 @@ use std::borrow::Cow;
 
 use hashbrown::HashMap;
 use hotspan_model::attribute::write_json_object;
-use hotspan_model::call_path::{FrameIndex, PathIndex};
+use hotspan_model::call_path::PathIndex;
+use hotspan_model::frame::FrameIndex;
 use hotspan_model::profile::ProfileContext;
 use hotspan_model::{Attribute, Profile, ProfileSet, Sample, Value};
 

@@ -1,7 +1,8 @@
 //! pprof out: a whole [`ProfileSet`], or merged call paths of which the caller knows the values.
 
 use hashbrown::HashMap;
-use hotspan_model::call_path::{FrameIndex, PathIndex};
+use hotspan_model::call_path::PathIndex;
+use hotspan_model::frame::FrameIndex;
 use hotspan_model::{Frame, FrameKind, PathTable, Profile, ProfileSet, Sample};
 
 use crate::expand::gzip;
@@ -162,7 +163,7 @@ impl<'p, 'a> PprofWriter<'p, 'a> {
         let mut steps = paths.steps_to_root(path).peekable();
         while let Some(frame) = steps.next() {
             self.run.push(frame);
-            let inlined = paths.frames()[frame as usize].kind == FrameKind::Inlined;
+            let inlined = paths.frames.kind(frame) == FrameKind::Inlined;
             if !inlined || steps.peek().is_none() {
                 let location = self.location();
                 self.stack.push(location);
@@ -183,18 +184,18 @@ impl<'p, 'a> PprofWriter<'p, 'a> {
         put_number(&mut location, 1, id);
         let run = std::mem::take(&mut self.run);
         // The outermost frame is the one that was loaded from somewhere.
-        let outermost = run.last().map(|frame| &paths.frames()[*frame as usize]);
-        if let Some(frame) = outermost {
+        let outermost = run.last().map(|frame| paths.frames.get(*frame));
+        if let Some(frame) = &outermost {
             put_number(&mut location, 2, self.mapping(frame));
             put_number(&mut location, 3, frame.address);
         }
         for frame in &run {
-            let frame = &paths.frames()[*frame as usize];
+            let frame = paths.frames.get(*frame);
             if frame.function.is_empty() && frame.file.is_empty() && frame.line == 0 && run.len() == 1 {
                 continue;
             }
             let mut line = Vec::new();
-            put_number(&mut line, 1, self.function(frame));
+            put_number(&mut line, 1, self.function(&frame));
             put_number(&mut line, 2, u64::from(frame.line));
             put_number(&mut line, 3, u64::from(frame.column));
             put_bytes(&mut location, 4, &line);

@@ -39,6 +39,12 @@ impl Index {
     pub(super) fn of(field: &Field<'_>) -> Result<Self> {
         Ok(Self { index: field.unsigned()?, offset: field.offset })
     }
+
+    /// The index in this field, if that comes next; the index of the empty string otherwise.
+    #[inline(always)]
+    pub(super) fn next_in(fields: &mut Fields<'_>, number: u8) -> Result<Self> {
+        Ok(fields.next_number(number)?.map_or_else(Self::default, |(index, offset)| Self { index, offset }))
+    }
 }
 
 /// A value type: what is counted, and in which unit.

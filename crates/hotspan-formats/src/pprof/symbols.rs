@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 
 use hashbrown::HashMap;
 use hotspan_model::attribute::write_json_string;
-use hotspan_model::call_path::FrameIndex;
-use hotspan_model::{Frame, FrameKind, PathTable};
+use hotspan_model::frame::{CodedFrame, FrameIndex, FrameTable, TextIndex};
+use hotspan_model::{FrameKind, PathTable};
 
 use super::FORMAT;
 use super::outline::{Index, Outline};
@@ -68,35 +68,47 @@ struct Mapping<'a> {
     file: &'a str,
     build_id: &'a str,
     flags: [bool; 4],
+    file_text: TextIndex,
+    build_id_text: TextIndex,
 }
 
-#[derive(Debug, Clone, Default)]
-struct Function<'a> {
+#[derive(Debug, Clone, Copy, Default)]
+struct Function {
     /// As a person reads it.
-    name: Cow<'a, str>,
+    name: TextIndex,
     /// As the linker names it, if that differs.
-    system_name: &'a str,
-    file: &'a str,
+    system_name: TextIndex,
+    file: TextIndex,
     start_line: u32,
 }
+
+/// The attributes of a location that stands for several.
+const FOLDED: &str = "{\"pprof.location.is_folded\":true}";
 
 const FLAG_NAMES: [&str; 4] = ["has_functions", "has_filenames", "has_line_numbers", "has_inline_frames"];
 
 impl Symbols {
     /// Resolves all locations, adding their frames to `paths`. Also gives the mappings as JSON.
     pub(super) fn resolve<'a>(outline: &Outline<'a>, paths: &mut PathTable<'a>) -> Result<(Self, String)> {
-        let (mappings, json) = read_mappings(outline)?;
-        let functions = read_functions(outline)?;
+        let mut texts = Texts::new(outline, &mut paths.frames);
+        let (mappings, json) = read_mappings(outline, &mut texts)?;
+        let functions = read_functions(outline, &mut texts)?;
         let expected = outline.locations.len();
         paths.reserve(expected.min(MAX_AHEAD), outline.samples.len().min(MAX_AHEAD));
         let mut symbols =
             Self { frames: Vec::with_capacity(expected.min(MAX_AHEAD)), locations: IdTable::with_expected(expected) };
+        let folded_text = paths.frames.text(Cow::Borrowed(FOLDED));
         let unknown = Function::default();
         let mut lines: Vec<(u64, i64, i64)> = Vec::new();
         for message in &outline.locations {
             let (mut id, mut mapping_id, mut address, mut folded) = (0, 0, 0, false);
             lines.clear();
             let mut fields = Fields::new(FORMAT, message.0, message.1);
+            for (number, into) in [(1, &mut id), (2, &mut mapping_id), (3, &mut address)] {
+                if let Some((value, _)) = fields.next_number(number)? {
+                    *into = value;
+                }
+            }
             while let Some(field) = fields.next()? {
                 match field.number {
                     1 => id = field.unsigned()?,
@@ -111,6 +123,7 @@ impl Symbols {
                 return Err(FileError::malformed(FORMAT, message.1, "a location id above 0", 0));
             }
             let mapping = mappings.get(mapping_id).copied().unwrap_or_default();
+            let attributes = if folded { folded_text } else { 0 };
             let first = symbols.frames.len() as u32;
             // The first line is the innermost inlined function, the last one its caller.
             for (depth, (function_id, line, column)) in lines.iter().enumerate() {
@@ -123,16 +136,16 @@ impl Symbols {
                     }
                 };
                 let inlined = depth + 1 < lines.len();
-                let mut frame = function.frame(*line, *column, &mapping, inlined, folded);
-                if frame.function.is_empty() {
+                let mut frame = CodedFrame { attributes, ..function.frame(*line, *column, &mapping, inlined) };
+                if frame.function == 0 {
                     frame.address = mapping.normalise(address);
                 }
-                symbols.frames.push(paths.frame(frame));
+                symbols.frames.push(paths.frames.add_coded(frame));
             }
             if lines.is_empty() {
-                let mut frame = unknown.frame(0, 0, &mapping, false, folded);
-                frame.address = mapping.normalise(address);
-                symbols.frames.push(paths.frame(frame));
+                let address = mapping.normalise(address);
+                let frame = CodedFrame { attributes, address, ..unknown.frame(0, 0, &mapping, false) };
+                symbols.frames.push(paths.frames.add_coded(frame));
             }
             symbols.locations.insert(id, (first, symbols.frames.len() as u32));
         }
@@ -158,8 +171,8 @@ impl Mapping<'_> {
     }
 }
 
-impl<'a> Function<'a> {
-    fn frame(&self, line: i64, column: i64, mapping: &Mapping<'a>, inlined: bool, folded: bool) -> Frame<'a> {
+impl Function {
+    fn frame(&self, line: i64, column: i64, mapping: &Mapping<'_>, inlined: bool) -> CodedFrame {
         let kind = if inlined {
             FrameKind::Inlined
         } else if mapping.file.starts_with("[kernel") || mapping.file == "[vmlinux]" {
@@ -167,19 +180,53 @@ impl<'a> Function<'a> {
         } else {
             FrameKind::Unknown
         };
-        Frame {
-            function: self.name.clone(),
-            system_name: Cow::Borrowed(self.system_name),
-            file: Cow::Borrowed(self.file),
+        CodedFrame {
+            function: self.name,
+            system_name: self.system_name,
+            file: self.file,
             line: u32::try_from(line).unwrap_or(0),
             column: u32::try_from(column).unwrap_or(0),
             start_line: self.start_line,
-            mapping: Cow::Borrowed(mapping.file),
-            build_id: Cow::Borrowed(mapping.build_id),
+            mapping: mapping.file_text,
+            build_id: mapping.build_id_text,
             address: 0,
             kind,
-            attributes: Cow::Borrowed(if folded { "{\"pprof.location.is_folded\":true}" } else { "" }),
+            attributes: 0,
         }
+    }
+}
+
+/// The strings of a profile, each put into the table of frames when one first uses it.
+struct Texts<'o, 't, 'a> {
+    outline: &'o Outline<'a>,
+    frames: &'t mut FrameTable<'a>,
+    /// For each string, its text; 0 for those that nothing has used, and for empty ones.
+    known: Vec<TextIndex>,
+}
+
+impl<'o, 't, 'a> Texts<'o, 't, 'a> {
+    fn new(outline: &'o Outline<'a>, frames: &'t mut FrameTable<'a>) -> Self {
+        Self { outline, frames, known: vec![0; outline.strings.len()] }
+    }
+
+    fn get(&mut self, index: Index) -> Result<TextIndex> {
+        let text = self.outline.string(index)?;
+        let known = &mut self.known[index.index as usize];
+        if *known == 0 {
+            *known = self.frames.text(Cow::Borrowed(text));
+        }
+        Ok(*known)
+    }
+
+    /// The names of a function: as a person reads it, and as the linker names it, if that differs.
+    fn function_names(&mut self, name: Index, system_name: Index) -> Result<(TextIndex, TextIndex)> {
+        let full = if self.outline.string(name)?.is_empty() { system_name } else { name };
+        let shown = match without_shapes(self.outline.string(full)?) {
+            Cow::Borrowed(_) => self.get(full)?,
+            Cow::Owned(short) => self.frames.text(Cow::Owned(short)),
+        };
+        let system_name = self.get(system_name)?;
+        Ok((shown, if self.frames.same_text(shown, system_name) { 0 } else { system_name }))
     }
 }
 
@@ -209,6 +256,12 @@ fn without_shapes(name: &str) -> Cow<'_, str> {
 
 fn read_line(mut fields: Fields<'_>) -> Result<(u64, i64, i64)> {
     let (mut function_id, mut line, mut column) = (0, 0, 0);
+    if let Some((id, _)) = fields.next_number(1)? {
+        function_id = id;
+    }
+    if let Some((number, _)) = fields.next_number(2)? {
+        line = number as i64;
+    }
     while let Some(field) = fields.next()? {
         match field.number {
             1 => function_id = field.unsigned()?,
@@ -220,34 +273,34 @@ fn read_line(mut fields: Fields<'_>) -> Result<(u64, i64, i64)> {
     Ok((function_id, line, column))
 }
 
-fn read_functions<'a>(outline: &Outline<'a>) -> Result<IdTable<Function<'a>>> {
+fn read_functions(outline: &Outline<'_>, texts: &mut Texts<'_, '_, '_>) -> Result<IdTable<Function>> {
     let mut functions = IdTable::with_expected(outline.functions.len());
     for (position, message) in outline.functions.iter().enumerate() {
-        let mut id = 0;
-        let mut name = "";
         let mut function = Function::default();
         let mut fields = Fields::new(FORMAT, message.0, message.1);
+        let mut id = fields.next_number(1)?.map_or(0, |(id, _)| id);
+        let mut name = Index::next_in(&mut fields, 2)?;
+        let mut system_name = Index::next_in(&mut fields, 3)?;
+        let file = Index::next_in(&mut fields, 4)?;
+        function.file = texts.get(file)?;
         while let Some(field) = fields.next()? {
             match field.number {
                 1 => id = field.unsigned()?,
-                2 => name = outline.string(Index::of(&field)?)?,
-                3 => function.system_name = outline.string(Index::of(&field)?)?,
-                4 => function.file = outline.string(Index::of(&field)?)?,
+                2 => name = Index::of(&field)?,
+                3 => system_name = Index::of(&field)?,
+                4 => function.file = texts.get(Index::of(&field)?)?,
                 5 => function.start_line = u32::try_from(field.signed()?).unwrap_or(0),
                 _ => {}
             }
         }
-        function.name = without_shapes(if name.is_empty() { function.system_name } else { name });
-        if function.system_name == function.name {
-            function.system_name = "";
-        }
+        (function.name, function.system_name) = texts.function_names(name, system_name)?;
         // .NET's profiler leaves all ids at 0 and means the position.
         functions.insert(if id == 0 { position as u64 + 1 } else { id }, function);
     }
     Ok(functions)
 }
 
-fn read_mappings<'a>(outline: &Outline<'a>) -> Result<(IdTable<Mapping<'a>>, String)> {
+fn read_mappings<'a>(outline: &Outline<'a>, texts: &mut Texts<'_, '_, 'a>) -> Result<(IdTable<Mapping<'a>>, String)> {
     let mut mappings = IdTable::with_expected(outline.mappings.len());
     let mut json = String::new();
     for message in &outline.mappings {
@@ -260,8 +313,14 @@ fn read_mappings<'a>(outline: &Outline<'a>) -> Result<(IdTable<Mapping<'a>>, Str
                 2 => mapping.start = field.unsigned()?,
                 3 => mapping.limit = field.unsigned()?,
                 4 => mapping.file_offset = field.unsigned()?,
-                5 => mapping.file = outline.string(Index::of(&field)?)?,
-                6 => mapping.build_id = outline.string(Index::of(&field)?)?,
+                5 => {
+                    mapping.file = outline.string(Index::of(&field)?)?;
+                    mapping.file_text = texts.get(Index::of(&field)?)?;
+                }
+                6 => {
+                    mapping.build_id = outline.string(Index::of(&field)?)?;
+                    mapping.build_id_text = texts.get(Index::of(&field)?)?;
+                }
                 number @ 7..=10 => mapping.flags[number as usize - 7] = field.unsigned()? != 0,
                 _ => {}
             }

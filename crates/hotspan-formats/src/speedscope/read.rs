@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use hotspan_model::call_path::FrameIndex;
+use hotspan_model::frame::FrameIndex;
 use hotspan_model::profile::ProfileContext;
 use hotspan_model::{Frame, Labels, Profile, ProfileSet, ProfileType, Sample};
 use serde::Deserialize;

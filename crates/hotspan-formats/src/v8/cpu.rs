@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 
 use hashbrown::HashMap;
-use hotspan_model::call_path::{FrameIndex, NO_PATH, PathIndex};
+use hotspan_model::call_path::{NO_PATH, PathIndex};
+use hotspan_model::frame::FrameIndex;
 use hotspan_model::profile::ProfileContext;
 use hotspan_model::{Frame, Profile, ProfileSet, ProfileType, Sample};
 

@@ -18,8 +18,8 @@ fn with_set(request: &ExportProfilesServiceRequest, check: impl FnOnce(&ProfileS
     check(&set, &outcome);
 }
 
-fn functions<'s>(set: &'s ProfileSet<'_>, path: u32) -> Vec<&'s str> {
-    let mut names: Vec<&str> = set.paths.walk_to_root(path).map(|frame| frame.function.as_ref()).collect();
+fn functions(set: &ProfileSet<'_>, path: u32) -> Vec<String> {
+    let mut names: Vec<String> = set.paths.walk_to_root(path).map(|frame| frame.function.into_owned()).collect();
     names.reverse();
     names
 }
@@ -120,7 +120,7 @@ fn runtime_addresses_become_file_addresses() {
     let profile = builder.cpu_profile(samples);
     with_set(&builder.request(&[], vec![profile]), |set, _| {
         assert_eq!(set.profiles[0].samples[0].path, set.profiles[0].samples[1].path);
-        assert_eq!(set.paths.frames()[0].address, 0x2010);
+        assert_eq!(set.paths.frames.get(0).address, 0x2010);
         assert_eq!(set.profiles[0].labels.get("service_name"), Some("unknown_service"));
     });
 }

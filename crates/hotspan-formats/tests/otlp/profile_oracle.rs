@@ -25,7 +25,7 @@ pub(crate) fn describe(set: &ProfileSet<'_>) -> Vec<String> {
             profile.context
         ));
         for sample in &profile.samples {
-            let mut frames: Vec<&Frame<'_>> = set.paths.walk_to_root(sample.path).collect();
+            let mut frames: Vec<Frame<'_>> = set.paths.walk_to_root(sample.path).collect();
             frames.reverse();
             lines.push(sample_line(
                 &frames,
@@ -45,7 +45,7 @@ pub(crate) fn describe(set: &ProfileSet<'_>) -> Vec<String> {
 
 #[allow(clippy::too_many_arguments)]
 fn sample_line(
-    frames: &[&Frame<'_>],
+    frames: &[Frame<'_>],
     value: i64,
     time: Option<i64>,
     link: Link,
@@ -310,7 +310,6 @@ impl<'r> Oracle<'r> {
             link.span_id = if link.span_id.is_zero() { other.span_id } else { link.span_id };
         }
         let attributes = if others.is_empty() { String::new() } else { table_json(&others) };
-        let frames: Vec<&Frame<'_>> = frames.iter().collect();
         let line = |(value, time): (i64, Option<u64>)| {
             let time = time.and_then(|time| i64::try_from(time).ok()).filter(|time| *time != 0);
             let value = value.saturating_mul(scale);

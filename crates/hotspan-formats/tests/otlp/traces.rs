@@ -39,6 +39,27 @@ proptest! {
     }
 }
 
+/// Scenario: a span whose fields come in the order of their numbers, backwards, and with others before that they replace.
+/// Guarantee: the same span.
+#[test]
+fn fields_come_in_any_order() {
+    let string = |text: &str| Message::new().bytes(1, text);
+    let attribute = Message::new().bytes(1, "route").message(2, &string("/cart"));
+    let backwards = Message::new().message(2, &string("/cart")).bytes(1, "route");
+    let twice = Message::new().bytes(1, "r").message(2, &Message::new().varint(3, 5)).message(2, &string("/cart"));
+    let twice = twice.bytes(1, "route");
+    let ordered = good_span().bytes(4, [3; 8]).bytes(5, "GET").varint(6, 2).fixed64(7, 10).fixed64(8, 20);
+    let reversed = Message::new().message(9, &backwards).fixed64(8, 20).fixed64(7, 10).varint(6, 2).bytes(5, "GET");
+    let reversed = reversed.bytes(4, [3; 8]).bytes(2, [2; 8]).bytes(1, [1; 16]);
+    let replaced = Message::new().bytes(1, [9; 16]).bytes(5, "POST").varint(6, 1).fixed64(7, 1).fixed64(8, 2);
+    let replaced = Message([replaced.0, ordered.0.clone()].concat());
+    let expected = told(&request(&[ordered.message(9, &attribute)]), &Limits::default()).unwrap().0;
+    assert_eq!(expected.accepted, 1);
+    for span in [reversed, replaced.message(9, &twice)] {
+        assert_eq!(told(&request(&[span]), &Limits::default()).unwrap().0, expected);
+    }
+}
+
 /// Scenario: spans with ids of wrong size, zero or missing among good ones.
 /// Guarantee: only those are refused, and the answer names the first of each kind by its path.
 #[test]

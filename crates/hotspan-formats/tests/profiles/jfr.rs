@@ -98,17 +98,17 @@ fn async_spans() {
     let cpu = profile(&set, CPU);
     let mut seen = [0; 3];
     for sample in &cpu.samples {
-        let frames: Vec<&str> = set.paths.walk_to_root(sample.path).map(|frame| frame.function.as_ref()).collect();
+        let passes = |name: &str| set.paths.walk_to_root(sample.path).any(|frame| frame.function == name);
         let link = set.links[sample.link as usize];
         let name = set.label_sets[sample.labels as usize].get("span_name").map(str::to_owned);
-        if frames.contains(&"SpanBurn.burnTraced") {
+        if passes("SpanBurn.burnTraced") {
             seen[0] += 1;
             assert_eq!(link.trace_id.to_string(), "4bf92f3577b34da6a3ce929d0e0e4736");
             assert_eq!(link.span_id.to_string(), "00f067aa0ba902b7");
-        } else if frames.contains(&"SpanBurn.burnNamed") {
+        } else if passes("SpanBurn.burnNamed") {
             seen[1] += 1;
             assert_eq!(name.as_deref(), Some("GET /cart"));
-        } else if frames.contains(&"SpanBurn.burnBare") {
+        } else if passes("SpanBurn.burnBare") {
             seen[2] += 1;
             assert_eq!((sample.link, name), (0, None));
         }
@@ -132,7 +132,7 @@ fn jdk_recording() {
     for sample in &cpu.samples {
         assert!((sample.time - cpu.time).abs() < 60_000_000_000, "{} {}", sample.time, cpu.time);
     }
-    let park = set.paths.frames().iter().find(|frame| frame.function.ends_with("Unsafe.park")).unwrap();
+    let park = set.paths.frames.iter().find(|frame| frame.function.ends_with("Unsafe.park")).unwrap();
     assert_eq!((park.function.as_ref(), park.mapping.as_ref()), ("jdk/internal/misc/Unsafe.park", ""));
     assert_same_through_pprof(&set);
 }
@@ -190,14 +190,14 @@ fn pyroscope_agent_correlation() {
     let cpu = profile(&set, CPU);
     let mut seen = [0; 2];
     for sample in &cpu.samples {
-        let frames: Vec<&str> = set.paths.walk_to_root(sample.path).map(|frame| frame.function.as_ref()).collect();
+        let passes = |name: &str| set.paths.walk_to_root(sample.path).any(|frame| frame.function == name);
         let link = set.links[sample.link as usize];
         let labels = &set.label_sets[sample.labels as usize];
-        if frames.contains(&"AgentBurn.burnLabelled") {
+        if passes("AgentBurn.burnLabelled") {
             seen[0] += 1;
             assert_eq!(*labels, Labels::from_pairs([("region", "eu"), ("vehicle", "car")]));
             assert_eq!(sample.link, 0);
-        } else if frames.contains(&"AgentBurn.burnInSpan") {
+        } else if passes("AgentBurn.burnInSpan") {
             seen[1] += 1;
             assert_eq!(*labels, Labels::from_pairs([("span_name", "checkout")]));
             assert_eq!(link.span_id.to_string(), "00f067aa0ba902b7");

@@ -20,9 +20,7 @@ fn py_spy_collapsed() {
     let set = collapsed::decode(&bytes, &options).unwrap();
     let cpu = profile(&set, CPU);
     assert!(near(share_of(&set, cpu, "burn_hot"), 0.73) && near(share_of(&set, cpu, "burn_cool"), 0.24));
-    assert!(
-        set.paths.frames().iter().any(|frame| frame.function == "spin" && frame.file == "burn.py" && frame.line > 0)
-    );
+    assert!(set.paths.frames.iter().any(|frame| frame.function == "spin" && frame.file == "burn.py" && frame.line > 0));
     let total: i64 = cpu.samples.iter().map(|sample| sample.value).sum();
     assert!((1_500_000_000..2_500_000_000).contains(&total), "{total}");
     assert_same_through_pprof(&set);
@@ -65,7 +63,7 @@ fn node_cpu_profile() {
     assert!(hot > 0.5 && near(hot / (hot + cool), 0.75), "{hot} {cool}");
     assert!(wall.samples.len() >= cpu.samples.len());
     assert!(cpu.samples.iter().all(|sample| sample.timed && sample.time >= from));
-    assert!(set.paths.frames().iter().any(|frame| frame.function == "burnHot" && frame.file.ends_with("burn.js")));
+    assert!(set.paths.frames.iter().any(|frame| frame.function == "burnHot" && frame.file.ends_with("burn.js")));
     assert_same_through_pprof(&set);
 }
 

@@ -7,7 +7,7 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use hashbrown::HashMap;
 use hotspan_model::TenantId;
 
-use crate::rows::{KnownIds, KnownSymbols, NewSymbols};
+use crate::rows::{KnownIds, KnownSymbols, NewId, NewSymbols};
 
 /// Durable symbols and series, by tenant (R6).
 #[derive(Debug)]
@@ -19,10 +19,13 @@ pub struct Known {
 /// What is durable of one tenant, by day and hour.
 #[derive(Debug, Default)]
 struct TenantSymbols {
-    nodes: HashMap<i64, KnownIds>,
-    frames: HashMap<i64, KnownIds>,
-    series: HashMap<i64, KnownIds>,
+    nodes: KnownByService,
+    frames: KnownByService,
+    series: KnownByService,
 }
+
+/// Ids by the day or hour and the service that they belong to.
+type KnownByService = HashMap<(i64, u64), KnownIds>;
 
 impl Known {
     pub(super) fn new(max_ids: usize) -> Self {
@@ -48,11 +51,13 @@ impl Known {
         let symbols = tenants.entry(tenant.clone()).or_default();
         let TenantSymbols { nodes: known_nodes, frames: known_frames, series: known_series } = symbols;
         for (map, new) in [(known_nodes, nodes), (known_frames, frames), (known_series, series)] {
-            // Nearly all are of one day or hour.
-            for of_one_time in new.chunk_by(|a, b| a.0 == b.0) {
-                let ids = map.entry(of_one_time[0].0).or_default();
-                for (_, id, check) in of_one_time {
-                    ids.learn(*id, *check);
+            // A request mostly brings those of one service and day.
+            let place = |new: &NewId| (new.time, new.service_id);
+            for of_one_place in new.chunk_by(|a, b| place(a) == place(b)) {
+                let ids = map.entry(place(&of_one_place[0])).or_default();
+                ids.reserve(of_one_place.len());
+                for new in of_one_place {
+                    ids.learn(new.id, new.check);
                 }
             }
         }
@@ -87,16 +92,16 @@ pub struct KnownOf<'k> {
 }
 
 impl KnownSymbols for KnownOf<'_> {
-    fn nodes_of(&self, day: i64) -> Option<&KnownIds> {
-        self.tenants.get(self.tenant)?.nodes.get(&day)
+    fn nodes_of(&self, day: i64, service_id: u64) -> Option<&KnownIds> {
+        self.tenants.get(self.tenant)?.nodes.get(&(day, service_id))
     }
 
-    fn frames_of(&self, day: i64) -> Option<&KnownIds> {
-        self.tenants.get(self.tenant)?.frames.get(&day)
+    fn frames_of(&self, day: i64, service_id: u64) -> Option<&KnownIds> {
+        self.tenants.get(self.tenant)?.frames.get(&(day, service_id))
     }
 
     fn series_of(&self, hour: i64) -> Option<&KnownIds> {
-        self.tenants.get(self.tenant)?.series.get(&hour)
+        self.tenants.get(self.tenant)?.series.get(&(hour, 0))
     }
 }
 
@@ -107,22 +112,30 @@ mod tests {
     use super::*;
     use crate::rows::{ProfileRows, Standing};
 
-    /// Scenario: two tenants, two days. Guarantee: what one has made durable is new to the other, and on other days.
+    fn new_id(time: i64, service_id: u64, id: u64) -> NewId {
+        NewId { time, service_id, id, check: 1 }
+    }
+
+    /// Scenario: two tenants, two days, two services.
+    /// Guarantee: what one has made durable is new to the others, and on other days.
     #[test]
-    fn by_tenant_and_day() {
+    fn by_tenant_day_and_service() {
         let known = Known::new(100);
         let (mine, other) = (TenantId::anonymous(), "other".parse::<TenantId>().unwrap());
-        let new = NewSymbols { nodes: vec![(0, 7, 1)], frames: vec![(0, 9, 1)], series: vec![(0, 8, 1)] };
-        known.learn(&mine, &new);
-        let standing = |tenant, day, id| {
-            known.of(tenant).nodes_of(day).map_or(Standing::New, |ids: &KnownIds| ids.standing(id, 1))
+        let (nodes, frames) = (vec![new_id(0, 3, 7), new_id(0, 3, 6)], vec![new_id(0, 3, 9)]);
+        known.learn(&mine, &NewSymbols { nodes, frames, series: vec![new_id(0, 0, 8)] });
+        let standing = |tenant, day, service, id| {
+            known.of(tenant).nodes_of(day, service).map_or(Standing::New, |ids: &KnownIds| ids.standing(id, 1))
         };
-        assert_eq!(standing(&mine, 0, 7), Standing::Durable);
-        assert_eq!(standing(&mine, 1, 7), Standing::New);
-        assert_eq!(standing(&mine, 0, 9), Standing::New);
-        assert_eq!(standing(&other, 0, 7), Standing::New);
-        assert_eq!(known.of(&mine).frames_of(0).map(|ids| ids.standing(9, 1)), Some(Standing::Durable));
-        assert_eq!(known.count(), 3);
+        assert_eq!(standing(&mine, 0, 3, 7), Standing::Durable);
+        assert_eq!(standing(&mine, 0, 3, 6), Standing::Durable);
+        assert_eq!(standing(&mine, 0, 4, 7), Standing::New);
+        assert_eq!(standing(&mine, 1, 3, 7), Standing::New);
+        assert_eq!(standing(&mine, 0, 3, 9), Standing::New);
+        assert_eq!(standing(&other, 0, 3, 7), Standing::New);
+        assert_eq!(known.of(&mine).frames_of(0, 3).map(|ids| ids.standing(9, 1)), Some(Standing::Durable));
+        assert_eq!(known.of(&mine).series_of(0).map(|ids| ids.standing(8, 1)), Some(Standing::Durable));
+        assert_eq!(known.count(), 4);
     }
 
     /// Scenario: more ids than are kept. Guarantee: memory stays bounded by the limit and one commit.
@@ -130,7 +143,7 @@ mod tests {
     fn bounded() {
         let known = Known::new(10);
         for day in 0..100 {
-            let nodes = vec![(day, 1, 1), (day, 2, 1)];
+            let nodes = vec![new_id(day, 0, 1), new_id(day, 0, 2)];
             known.learn(&TenantId::anonymous(), &NewSymbols { nodes, ..NewSymbols::default() });
         }
         assert!(known.count() <= 12, "{}", known.count());

@@ -17,8 +17,8 @@ pub enum Standing {
 
 /// Ids with a part of the hash that is not in them.
 ///
-/// Every path of every request is looked up among some million, so that what counts is how often memory has to be waited
-/// for: an entry is where its id says, or next to it.
+/// Every path of every request is looked up, so that what counts is how often memory has to be waited for: an entry is where
+/// its id says, or next to it, and there is a table for each service, since a request mostly speaks of one.
 #[derive(Debug, Default)]
 pub struct KnownIds {
     /// A power of two of them, or none; at most three of four are taken.
@@ -34,7 +34,8 @@ struct Slot {
     is_taken: bool,
 }
 
-const FEWEST_SLOTS: usize = 64;
+/// Few, since there may be many services.
+const FEWEST_SLOTS: usize = 8;
 
 impl KnownIds {
     /// How an id stands whose hash goes on with `check`.
@@ -50,13 +51,19 @@ impl KnownIds {
 
     /// Notes that an id is durable. The first that comes with an id keeps it.
     pub(crate) fn learn(&mut self, id: u64, check: u64) {
-        if 4 * (self.taken + 1) > 3 * self.slots.len() {
-            self.grow();
-        }
+        self.reserve(1);
         let at = self.find(id);
         if let Some(slot) = self.slots.get_mut(at).filter(|slot| !slot.is_taken) {
             *slot = Slot { id, check: check as u32, is_taken: true };
             self.taken += 1;
+        }
+    }
+
+    /// Makes room for this many further ids.
+    pub(crate) fn reserve(&mut self, further: usize) {
+        let needed = (4 * (self.taken + further)).div_ceil(3);
+        if needed > self.slots.len() {
+            self.grow(needed.next_power_of_two().max(FEWEST_SLOTS));
         }
     }
 
@@ -79,8 +86,9 @@ impl KnownIds {
         at
     }
 
-    fn grow(&mut self) {
-        let slots = vec![Slot::default(); (2 * self.slots.len()).max(FEWEST_SLOTS)];
+    #[cold]
+    fn grow(&mut self, slot_count: usize) {
+        let slots = vec![Slot::default(); slot_count];
         for slot in std::mem::replace(&mut self.slots, slots).into_iter().filter(|slot| slot.is_taken) {
             let at = self.find(slot.id);
             self.slots[at] = slot;

@@ -9,7 +9,7 @@ mod spans;
 pub(crate) use columns::{MapColumn, TextColumn};
 pub use known_ids::{KnownIds, Standing};
 pub use profiles::{KnownSymbols, ProfileRows};
-pub(crate) use profiles::{NewSymbols, retry_key};
+pub(crate) use profiles::{NewId, NewSymbols, retry_key};
 pub use spans::SpanRows;
 
 use arrow::array::RecordBatch;

@@ -13,11 +13,13 @@ use super::profile_columns::{FrameColumns, NodeColumns, ProfileColumns, SampleCo
 use crate::table::Table;
 
 /// Tells which symbols and series are durable already, so that a request need not bring them again.
+///
+/// Each service has all of its callers and frames itself, so that its symbols can be read without those of others.
 pub trait KnownSymbols {
-    /// The nodes that are stored in the partition of the day that starts at `day`, each under [`node_key`].
-    fn nodes_of(&self, day: i64) -> Option<&KnownIds>;
-    /// The frames that are stored in the partition of that day, each under [`node_key`] as well.
-    fn frames_of(&self, day: i64) -> Option<&KnownIds>;
+    /// The nodes that are stored for a service in the partition of the day that starts at `day`.
+    fn nodes_of(&self, day: i64, service_id: u64) -> Option<&KnownIds>;
+    /// The frames that are stored for it there.
+    fn frames_of(&self, day: i64, service_id: u64) -> Option<&KnownIds>;
     /// The series that are stored in the partition of the hour that starts at `hour`.
     fn series_of(&self, hour: i64) -> Option<&KnownIds>;
 }
@@ -93,13 +95,12 @@ impl ProfileRows {
         let (mut chain, mut collisions) = (Vec::new(), 0);
         let mut written = HashSet::new();
         // Each frame is written once a group; marks of groups before mean nothing to the next one.
-        let mut frame_written = vec![NO_GROUP; set.paths.frames().len()];
+        let mut frame_written = vec![NO_GROUP; set.paths.frames.len()];
         for (group, PathGroup { day, service_id, paths }) in used.groups.iter().enumerate() {
             let group = group as u32;
-            let (known_nodes, known_frames) = (known.nodes_of(*day), known.frames_of(*day));
+            let (known_nodes, known_frames) = (known.nodes_of(*day, *service_id), known.frames_of(*day, *service_id));
             let mut is_new_to = |known: Option<&KnownIds>, hash: ContentHash| {
-                let key = node_key(hash.id, *service_id);
-                let standing = known.map_or(Standing::New, |ids| ids.standing(key, hash.check));
+                let standing = known.map_or(Standing::New, |ids| ids.standing(hash.id, hash.check));
                 collisions += u64::from(standing == Standing::Collided);
                 standing == Standing::New
             };
@@ -122,7 +123,7 @@ impl ProfileRows {
                 for at in new..chain.len() {
                     let link = chain[at];
                     written.insert(link.hash.id);
-                    let frame_hash = set.paths.frame_hash(link.frame);
+                    let frame_hash = set.paths.frames.hash(link.frame);
                     self.nodes.id.push(link.hash.id);
                     self.nodes.check.push(link.hash.check);
                     self.nodes.time.push(*day);
@@ -133,8 +134,8 @@ impl ProfileRows {
                     if std::mem::replace(&mut frame_written[link.frame as usize], group) != group
                         && is_new_to(known_frames, frame_hash)
                     {
-                        let frame = &set.paths.frames()[link.frame as usize];
-                        self.frames.push(frame_hash, *day, *service_id, frame);
+                        let frame = set.paths.frames.get(link.frame);
+                        self.frames.push(frame_hash, *day, *service_id, &frame);
                     }
                 }
             }
@@ -165,9 +166,9 @@ impl ProfileRows {
     pub(crate) fn new_symbols(&self) -> NewSymbols {
         let (nodes, frames, series) = (&self.nodes, &self.frames, &self.series);
         NewSymbols {
-            nodes: hashes_by_time(&nodes.time, keys(&nodes.id, &nodes.service_id), &nodes.check),
-            frames: hashes_by_time(&frames.time, keys(&frames.id, &frames.service_id), &frames.check),
-            series: hashes_by_time(&series.time, series.series.iter().copied(), &series.check),
+            nodes: new_ids(&nodes.time, nodes.service_id.iter().copied(), &nodes.id, &nodes.check),
+            frames: new_ids(&frames.time, frames.service_id.iter().copied(), &frames.id, &frames.check),
+            series: new_ids(&series.time, std::iter::repeat(0), &series.series, &series.check),
         }
     }
 
@@ -223,26 +224,28 @@ impl ProfileRows {
     }
 }
 
-/// Symbols and series, each with the day or hour that it belongs to, the key that it is known by, and the rest of its hash.
+/// Symbols and series that are not known to be durable yet.
 #[derive(Debug, Default)]
 pub(crate) struct NewSymbols {
-    pub(crate) nodes: Vec<(i64, u64, u64)>,
-    pub(crate) frames: Vec<(i64, u64, u64)>,
-    pub(crate) series: Vec<(i64, u64, u64)>,
+    pub(crate) nodes: Vec<NewId>,
+    pub(crate) frames: Vec<NewId>,
+    pub(crate) series: Vec<NewId>,
 }
 
-fn hashes_by_time(times: &[i64], keys: impl Iterator<Item = u64>, checks: &[u64]) -> Vec<(i64, u64, u64)> {
-    times.iter().zip(keys).zip(checks).map(|((time, key), check)| (*time, key, *check)).collect()
+/// An id with the rest of its hash.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct NewId {
+    /// The day or hour that it belongs to.
+    pub(crate) time: i64,
+    /// The service that it belongs to; 0 for series, which follow from it.
+    pub(crate) service_id: u64,
+    pub(crate) id: u64,
+    pub(crate) check: u64,
 }
 
-fn keys(ids: &[u64], services: &[u64]) -> impl Iterator<Item = u64> {
-    ids.iter().zip(services).map(|(id, service)| node_key(*id, *service))
-}
-
-/// What a node or frame is known by where services are told apart: each service has all of its callers itself, so that its
-/// symbols can be read without those of others.
-pub(crate) fn node_key(id: u64, service_id: u64) -> u64 {
-    id ^ service_id
+fn new_ids(times: &[i64], services: impl Iterator<Item = u64>, ids: &[u64], checks: &[u64]) -> Vec<NewId> {
+    let rows = times.iter().zip(services).zip(ids).zip(checks);
+    rows.map(|(((time, service_id), id), check)| NewId { time: *time, service_id, id: *id, check: *check }).collect()
 }
 
 /// The series of a sample.

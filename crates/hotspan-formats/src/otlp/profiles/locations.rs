@@ -1,15 +1,13 @@
-//! Entries of the location table and the functions in them, as frames.
+//! Entries of the location table.
 
-use std::borrow::Cow;
-
-use hotspan_model::{Frame, FrameKind};
+use hotspan_model::FrameKind;
 use smallvec::SmallVec;
 
 use super::super::fault::{Fault, Locate as _, Problem, Read};
-use super::super::wire::Reader;
+use super::super::wire::{BYTES, Reader, VARINT};
 use super::budget::Budget;
 use super::context::write_table_attribute;
-use super::dictionary::{Dictionary, owned_bytes, wrong_index};
+use super::dictionary::{Dictionary, wrong_index};
 use super::mappings::Mapping;
 
 /// The attribute that says what kind of code a location is.
@@ -17,20 +15,21 @@ const FRAME_TYPE: &str = "profile.frame.type";
 
 /// An entry of the location table.
 pub(super) struct Location<'d, 'a> {
-    mapping: Option<&'d Mapping<'a>>,
+    pub(super) mapping: Option<&'d Mapping<'a>>,
     pub(super) mapping_index: u32,
     address: u64,
     /// Mostly one: more where functions were inlined.
     pub(super) lines: SmallVec<[Line; 1]>,
     pub(super) kind: FrameKind,
-    attributes: String,
+    /// As JSON.
+    pub(super) attributes: String,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Line {
-    function: i32,
-    line: u32,
-    column: u32,
+    pub(super) function: i32,
+    pub(super) line: u32,
+    pub(super) column: u32,
 }
 
 impl<'d, 'a> Location<'d, 'a> {
@@ -46,6 +45,17 @@ impl<'d, 'a> Location<'d, 'a> {
         let mut mapping_index = 0;
         let mut attribute_indices: SmallVec<[i32; 4]> = SmallVec::new();
         let mut message = Reader::new(bytes);
+        if message.next_is(1, VARINT) {
+            mapping_index = message.raw_varint().field("mapping_index")? as i32;
+        }
+        if message.next_is(2, VARINT) {
+            location.address = message.raw_varint().field("address")?;
+        }
+        if message.next_is(3, BYTES) {
+            budget.charge(size_of::<Line>())?;
+            let line = message.raw_bytes().map(Reader::new).and_then(Line::read).element("lines", 0)?;
+            location.lines.push(line);
+        }
         while let Some(field) = message.field()? {
             match field.number {
                 1 => mapping_index = message.int32(field).field("mapping_index")?,
@@ -101,70 +111,21 @@ impl<'d, 'a> Location<'d, 'a> {
         Ok(())
     }
 
-    /// Makes a frame of one of its lines.
-    pub(super) fn fill(
-        &self,
-        line: Line,
-        kind: FrameKind,
-        dictionary: &Dictionary<'a>,
-        frame: &mut Frame<'a>,
-    ) -> Read<()> {
-        (frame.line, frame.column, frame.kind) = (line.line, line.column, kind);
-        if line.function != 0 || !dictionary.functions.is_empty() {
-            read_function(line.function, dictionary, frame)?;
-        }
-        if !self.attributes.is_empty() {
-            frame.attributes = Cow::Owned(self.attributes.clone());
-        }
-        if let Some(mapping) = self.mapping {
-            frame.mapping = mapping.file_name.clone();
-        }
-        if frame.function.is_empty() {
-            // What a symboliser needs later. With a function, the build would only split what is the same code.
-            frame.address = self.mapping.map_or(self.address, |mapping| mapping.file_address(self.address));
-            if let Some(mapping) = self.mapping {
-                frame.build_id = mapping.build_id.clone();
-            }
-        }
-        Ok(())
+    /// An address that says where it was as the file itself counts, where the file is known.
+    pub(super) fn file_address(&self) -> u64 {
+        self.mapping.map_or(self.address, |mapping| mapping.file_address(self.address))
     }
-}
-
-/// What a frame takes beyond the request it borrows from.
-pub(super) fn owned_by_frame(frame: &Frame<'_>) -> usize {
-    let texts = [&frame.function, &frame.system_name, &frame.file, &frame.mapping, &frame.build_id, &frame.attributes];
-    texts.into_iter().map(owned_bytes).sum()
-}
-
-fn read_function<'a>(index: i32, dictionary: &Dictionary<'a>, frame: &mut Frame<'a>) -> Read<()> {
-    let Some(bytes) = usize::try_from(index).ok().and_then(|at| dictionary.functions.get(at)) else {
-        return Err(wrong_index(index, "function_table", dictionary.functions.len()).field("function_index"));
-    };
-    let mut message = Reader::new(bytes);
-    let (mut name, mut system_name, mut file_name) = (0, 0, 0);
-    while let Some(field) = message.field()? {
-        match field.number {
-            1 => name = message.int32(field).field("name_strindex")?,
-            2 => system_name = message.int32(field).field("system_name_strindex")?,
-            3 => file_name = message.int32(field).field("filename_strindex")?,
-            4 => frame.start_line = line_number(message.varint(field).field("start_line")?),
-            _ => message.skip(field)?,
-        }
-    }
-    frame.function = dictionary.text(name).field("name_strindex")?.clone();
-    frame.system_name = dictionary.text(system_name).field("system_name_strindex")?.clone();
-    frame.file = dictionary.text(file_name).field("filename_strindex")?.clone();
-    if frame.function.is_empty() {
-        frame.function = std::mem::take(&mut frame.system_name);
-    } else if frame.function == frame.system_name {
-        frame.system_name = Cow::Borrowed("");
-    }
-    Ok(())
 }
 
 impl Line {
     fn read(mut message: Reader<'_>) -> Read<Self> {
         let mut line = Self::default();
+        if message.next_is(1, VARINT) {
+            line.function = message.raw_index().field("function_index")? as i32;
+        }
+        if message.next_is(2, VARINT) {
+            line.line = line_number(message.raw_index().field("line")?);
+        }
         while let Some(field) = message.field()? {
             match field.number {
                 1 => line.function = message.int32(field).field("function_index")?,
@@ -178,6 +139,6 @@ impl Line {
 }
 
 /// A line or column; what no file can have counts as not known.
-fn line_number(number: u64) -> u32 {
+pub(super) fn line_number(number: u64) -> u32 {
     u32::try_from(number).unwrap_or(0)
 }

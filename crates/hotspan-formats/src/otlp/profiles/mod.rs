@@ -21,6 +21,7 @@ mod rows;
 mod samples;
 mod series;
 mod stacks;
+mod symbols;
 mod version;
 
 use hotspan_model::ProfileSet;

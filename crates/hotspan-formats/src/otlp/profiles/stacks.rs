@@ -1,21 +1,23 @@
 //! From entries of the stack table to call paths, each read when a sample first uses it.
 
+use std::borrow::Cow;
+
 use hashbrown::HashMap;
-use hotspan_model::call_path::{FrameIndex, NO_PATH, Path, PathIndex};
+use hotspan_model::call_path::{NO_PATH, Path, PathIndex};
+use hotspan_model::frame::FrameIndex;
 use hotspan_model::{Frame, FrameKind, PathTable};
 
 use super::super::fault::{Fault, Locate as _, Problem, Read};
 use super::super::wire::{BYTES, Reader};
 use super::budget::Budget;
 use super::dictionary::{Dictionary, wrong_index};
-use super::locations::{Line, Location, owned_by_frame};
+use super::locations::{Line, Location};
+use super::symbols::{Place, Symbols, Target};
 
 /// The frame at the root of a stack that was too deep.
 const TRUNCATED: &str = "[truncated]";
 /// About what a path takes in the table and its index, beside its steps.
 const PATH_BYTES: usize = size_of::<Path>() + 24;
-/// About what a frame takes in the table and its index.
-const FRAME_BYTES: usize = size_of::<Frame<'_>>() + 40;
 
 /// What a stack became.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,6 +50,7 @@ pub(super) struct Stacks {
     states: Vec<StackState>,
     locations: Vec<LocationFrames>,
     frames: Vec<FrameIndex>,
+    symbols: Symbols,
     /// Distinct sets of mappings, each sorted; the first one is empty.
     pub(super) mapping_sets: Vec<Vec<u32>>,
     mapping_set_index: HashMap<Vec<u32>, u32>,
@@ -66,6 +69,7 @@ impl Stacks {
             states: vec![StackState::Unread; dictionary.stacks.len()],
             locations: vec![LocationFrames::default(); dictionary.locations.len()],
             frames: Vec::new(),
+            symbols: Symbols::new(dictionary),
             mapping_sets: vec![Vec::new()],
             mapping_set_index: HashMap::from_iter([(Vec::new(), 0)]),
             max_depth: max_depth.max(1),
@@ -132,7 +136,7 @@ impl Stacks {
                 (1, BYTES) => {
                     let mut packed = message.message(field).field("location_indices")?;
                     while !packed.rest().is_empty() {
-                        let index = packed.raw_varint().field("location_indices")? as i32;
+                        let index = packed.raw_index().field("location_indices")? as i32;
                         self.push_location(index, dictionary, paths, budget)?;
                     }
                 }
@@ -213,23 +217,24 @@ impl Stacks {
         paths: &mut PathTable<'a>,
         budget: &mut Budget,
     ) -> Read<LocationFrames> {
-        let location = Location::read(dictionary.locations[at], dictionary, budget).element("location_table", at)?;
+        let mut location =
+            Location::read(dictionary.locations[at], dictionary, budget).element("location_table", at)?;
         let start = self.frames.len();
         let outermost = location.lines.len().saturating_sub(1);
+        let lines = std::mem::take(&mut location.lines);
         let unknown_line = [Line::default()];
-        let lines = if location.lines.is_empty() { &unknown_line[..] } else { &location.lines };
+        let lines = if lines.is_empty() { &unknown_line[..] } else { &lines };
+        let mut target = Target { frames: &mut paths.frames, budget };
+        let attributes = match std::mem::take(&mut location.attributes) {
+            none if none.is_empty() => 0,
+            json => target.text(Cow::Owned(json))?,
+        };
         for (index, line) in lines.iter().enumerate() {
-            budget.charge(FRAME_BYTES)?;
             // All but the outermost line of a location were inlined there.
             let kind = if index < outermost { FrameKind::Inlined } else { location.kind };
-            let mut owned = 0;
-            let frame = paths.frame_with(|frame| {
-                location.fill(*line, kind, dictionary, frame)?;
-                owned = owned_by_frame(frame);
-                Ok(())
-            });
+            let place = Place { location: &location, line: *line, kind, attributes };
+            let frame = self.symbols.frame(place, dictionary, &mut target);
             self.frames.push(frame.element("lines", index).element("location_table", at)?);
-            budget.charge(owned)?;
         }
         let len = (self.frames.len() - start) as u32;
         let innermost = self.frames[start];

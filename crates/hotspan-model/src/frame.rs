@@ -1,0 +1,366 @@
+//! Places in code, and the table of those that a group of profiles goes through.
+//!
+//! Senders name a function once and refer to it from thousands of places, and most places of a request are stored already.
+//! So the table holds each text once, with its hash, and frames of numbers alone: the identity of a frame follows from the
+//! hashes of its texts, and nobody touches the texts of one that is known.
+
+use std::borrow::Cow;
+
+use hashbrown::HashMap;
+use hashbrown::hash_map::Entry;
+use xxhash_rust::xxh3::xxh3_128;
+
+use crate::call_path::ContentHash;
+
+/// What kind of code a frame is, as far as its source says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[repr(u8)]
+pub enum FrameKind {
+    /// Not said.
+    #[default]
+    Unknown = 0,
+    /// Compiled ahead of time: C, C++, Rust, Go.
+    Native = 1,
+    /// The kernel.
+    Kernel = 2,
+    /// Interpreted or compiled at run time by a virtual machine.
+    Managed = 3,
+    /// Compiled at run time; a virtual machine that tells it apart from `Managed`.
+    Jit = 4,
+    /// Inlined into its caller.
+    Inlined = 5,
+    /// Garbage collector, scheduler or another part of the runtime.
+    Runtime = 6,
+}
+
+impl FrameKind {
+    /// The kind with this number in a table; unknown numbers are `Unknown`.
+    pub fn from_number(number: u8) -> Self {
+        match number {
+            1 => Self::Native,
+            2 => Self::Kernel,
+            3 => Self::Managed,
+            4 => Self::Jit,
+            5 => Self::Inlined,
+            6 => Self::Runtime,
+            _ => Self::Unknown,
+        }
+    }
+
+    /// The kind that OpenTelemetry's `profile.frame.type` names.
+    pub fn from_otel(name: &str) -> Self {
+        match name {
+            "native" | "go" | "rust" => Self::Native,
+            "kernel" => Self::Kernel,
+            "" => Self::Unknown,
+            _ => Self::Managed,
+        }
+    }
+}
+
+/// One place in code.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct Frame<'a> {
+    /// The function as a person reads it; empty while it is not symbolised.
+    pub function: Cow<'a, str>,
+    /// The function as the linker or the virtual machine names it, if that differs.
+    pub system_name: Cow<'a, str>,
+    /// Source file.
+    pub file: Cow<'a, str>,
+    /// Line in it; 0 if not known.
+    pub line: u32,
+    /// Column; 0 if not known.
+    pub column: u32,
+    /// The line where the function starts; 0 if not known.
+    pub start_line: u32,
+    /// The binary or library it was loaded from.
+    pub mapping: Cow<'a, str>,
+    /// Build id of that binary, as the source spells it.
+    pub build_id: Cow<'a, str>,
+    /// Address in the binary's own address space; only kept while there is no function.
+    pub address: u64,
+    /// What kind of code it is.
+    pub kind: FrameKind,
+    /// Any further attributes, as JSON; usually empty.
+    pub attributes: Cow<'a, str>,
+}
+
+impl Frame<'_> {
+    /// A frame that is known by its name alone, as in collapsed stacks.
+    pub fn named(function: &str) -> Frame<'_> {
+        Frame { function: Cow::Borrowed(function), ..Frame::default() }
+    }
+
+    /// The same frame without borrows.
+    pub fn into_owned(self) -> Frame<'static> {
+        let own = |text: Cow<'_, str>| Cow::Owned(text.into_owned());
+        Frame {
+            function: own(self.function),
+            system_name: own(self.system_name),
+            file: own(self.file),
+            line: self.line,
+            column: self.column,
+            start_line: self.start_line,
+            mapping: own(self.mapping),
+            build_id: own(self.build_id),
+            address: self.address,
+            kind: self.kind,
+            attributes: own(self.attributes),
+        }
+    }
+}
+
+/// Index of a frame in a [`FrameTable`].
+pub type FrameIndex = u32;
+/// Index of a text in a [`FrameTable`]; 0 is the empty text.
+pub type TextIndex = u32;
+
+/// A frame whose texts are those of a [`FrameTable`]. See [`Frame`] for what the fields mean.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[allow(missing_docs, reason = "the fields are those of a frame")]
+pub struct CodedFrame {
+    pub function: TextIndex,
+    pub system_name: TextIndex,
+    pub file: TextIndex,
+    pub line: u32,
+    pub column: u32,
+    pub start_line: u32,
+    pub mapping: TextIndex,
+    pub build_id: TextIndex,
+    pub address: u64,
+    pub kind: FrameKind,
+    pub attributes: TextIndex,
+}
+
+/// The distinct frames of a group of profiles, and their texts.
+#[derive(Debug)]
+pub struct FrameTable<'a> {
+    texts: Vec<Text<'a>>,
+    frames: Vec<CodedFrame>,
+    hashes: Vec<ContentHash>,
+    index: HashMap<u64, FrameIndex>,
+    collisions: u64,
+}
+
+/// About what a text takes in a [`FrameTable`], beside its bytes.
+pub const TEXT_BYTES: usize = size_of::<Text<'_>>();
+/// About what a frame takes in a [`FrameTable`] and its index, beside its texts.
+pub const FRAME_BYTES: usize = size_of::<CodedFrame>() + size_of::<ContentHash>() + 24;
+
+#[derive(Debug)]
+struct Text<'a> {
+    text: Cow<'a, str>,
+    hash: u128,
+}
+
+impl<'a> Text<'a> {
+    fn new(text: Cow<'a, str>) -> Self {
+        let hash = if text.is_empty() { 0 } else { xxh3_128(text.as_bytes()) };
+        Self { text, hash }
+    }
+}
+
+impl Default for FrameTable<'_> {
+    fn default() -> Self {
+        Self {
+            texts: vec![Text::new(Cow::Borrowed(""))],
+            frames: Vec::new(),
+            hashes: Vec::new(),
+            index: HashMap::new(),
+            collisions: 0,
+        }
+    }
+}
+
+impl<'a> FrameTable<'a> {
+    /// Adds a text. Nobody looks whether it is there already: who has tables of texts adds each once.
+    pub fn text(&mut self, text: Cow<'a, str>) -> TextIndex {
+        if text.is_empty() {
+            return 0;
+        }
+        self.texts.push(Text::new(text));
+        (self.texts.len() - 1) as TextIndex
+    }
+
+    /// Whether two texts are the same.
+    pub fn same_text(&self, one: TextIndex, other: TextIndex) -> bool {
+        self.texts[one as usize].hash == self.texts[other as usize].hash
+    }
+
+    /// Adds a frame, or finds it.
+    pub fn add(&mut self, frame: Frame<'a>) -> FrameIndex {
+        let texts_before = self.texts.len();
+        let coded = CodedFrame {
+            function: self.text(frame.function),
+            system_name: self.text(frame.system_name),
+            file: self.text(frame.file),
+            line: frame.line,
+            column: frame.column,
+            start_line: frame.start_line,
+            mapping: self.text(frame.mapping),
+            build_id: self.text(frame.build_id),
+            address: frame.address,
+            kind: frame.kind,
+            attributes: self.text(frame.attributes),
+        };
+        let frames_before = self.frames.len();
+        let index = self.add_coded(coded);
+        if self.frames.len() == frames_before {
+            self.texts.truncate(texts_before);
+        }
+        index
+    }
+
+    /// Adds a frame of texts that are in the table, or finds it.
+    pub fn add_coded(&mut self, frame: CodedFrame) -> FrameIndex {
+        let hash = self.identity(&frame);
+        let index = match self.index.entry(hash.id) {
+            Entry::Occupied(known) => *known.get(),
+            Entry::Vacant(slot) => {
+                self.frames.push(frame);
+                self.hashes.push(hash);
+                *slot.insert((self.frames.len() - 1) as FrameIndex)
+            }
+        };
+        self.collisions += u64::from(self.hashes[index as usize] != hash);
+        index
+    }
+
+    fn identity(&self, frame: &CodedFrame) -> ContentHash {
+        let CodedFrame { function, system_name, file, mapping, build_id, attributes, .. } = *frame;
+        let mut bytes = [0; 120];
+        let (texts, numbers) = bytes.split_at_mut(96);
+        let indices = [function, system_name, file, mapping, build_id, attributes];
+        for (place, text) in texts.as_chunks_mut::<16>().0.iter_mut().zip(indices) {
+            *place = self.texts[text as usize].hash.to_le_bytes();
+        }
+        numbers[0..8].copy_from_slice(&frame.address.to_le_bytes());
+        let small = [frame.line, frame.column, frame.start_line, u32::from(frame.kind as u8)];
+        for (place, number) in numbers[8..].as_chunks_mut::<4>().0.iter_mut().zip(small) {
+            *place = number.to_le_bytes();
+        }
+        ContentHash::from_u128(xxh3_128(&bytes))
+    }
+
+    /// Makes room for this many further frames.
+    pub fn reserve(&mut self, frames: usize) {
+        self.frames.reserve(frames);
+        self.hashes.reserve(frames);
+        self.index.reserve(frames);
+    }
+
+    /// How many frames there are: their indices are all below.
+    pub fn len(&self) -> usize {
+        self.frames.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.frames.is_empty()
+    }
+
+    /// The frame with this index.
+    pub fn get(&self, index: FrameIndex) -> Frame<'_> {
+        let frame = &self.frames[index as usize];
+        let text = |text: TextIndex| Cow::Borrowed(self.texts[text as usize].text.as_ref());
+        Frame {
+            function: text(frame.function),
+            system_name: text(frame.system_name),
+            file: text(frame.file),
+            line: frame.line,
+            column: frame.column,
+            start_line: frame.start_line,
+            mapping: text(frame.mapping),
+            build_id: text(frame.build_id),
+            address: frame.address,
+            kind: frame.kind,
+            attributes: text(frame.attributes),
+        }
+    }
+
+    /// What kind of code the frame with this index is.
+    pub fn kind(&self, index: FrameIndex) -> FrameKind {
+        self.frames[index as usize].kind
+    }
+
+    /// The identity of the frame with this index.
+    pub fn hash(&self, index: FrameIndex) -> ContentHash {
+        self.hashes[index as usize]
+    }
+
+    /// All frames, in the order of their indices.
+    pub fn iter(&self) -> impl Iterator<Item = Frame<'_>> {
+        (0..self.frames.len() as FrameIndex).map(|index| self.get(index))
+    }
+
+    /// How often a frame met another one with the same id; it then counts as that one.
+    pub fn collisions(&self) -> u64 {
+        self.collisions
+    }
+
+    /// The same table without borrows; every index stays what it is.
+    pub fn into_owned(self) -> FrameTable<'static> {
+        let own = |Text { text, hash }: Text<'a>| Text { text: Cow::Owned(text.into_owned()), hash };
+        FrameTable {
+            texts: self.texts.into_iter().map(own).collect(),
+            frames: self.frames,
+            hashes: self.hashes,
+            index: self.index,
+            collisions: self.collisions,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Scenario: frames that differ in one field, or in where one text ends and the next begins.
+    /// Guarantee: they differ in identity.
+    #[test]
+    fn every_field_counts() {
+        let base = Frame { file: "ab".into(), ..Frame::named("f") };
+        let variants = [
+            Frame { line: 1, ..base.clone() },
+            Frame { column: 1, ..base.clone() },
+            Frame { start_line: 1, ..base.clone() },
+            Frame { address: 1, ..base.clone() },
+            Frame { kind: FrameKind::Native, ..base.clone() },
+            Frame { system_name: "m".into(), ..base.clone() },
+            Frame { mapping: "m".into(), ..base.clone() },
+            Frame { build_id: "m".into(), ..base.clone() },
+            Frame { attributes: "m".into(), ..base.clone() },
+            Frame { function: "fa".into(), file: "b".into(), ..base.clone() },
+            base,
+        ];
+        let mut table = FrameTable::default();
+        for (number, variant) in variants.iter().enumerate() {
+            assert_eq!(table.add(variant.clone()), number as u32, "{variant:?}");
+        }
+        assert!(table.iter().eq(variants));
+    }
+
+    /// Scenario: a frame added as a whole, again, and by texts that were added before.
+    /// Guarantee: one frame, which takes its texts once.
+    #[test]
+    fn frames_are_found_again() {
+        let mut table = FrameTable::default();
+        let frame = Frame { file: "a.rs".into(), line: 7, ..Frame::named("work") };
+        let first = table.add(frame.clone());
+        assert_eq!((table.add(frame.clone()), table.texts.len()), (first, 3));
+        let (function, file) = (table.text("work".into()), table.text("a.rs".into()));
+        assert_eq!(table.add_coded(CodedFrame { function, file, line: 7, ..CodedFrame::default() }), first);
+        assert_eq!((table.len(), table.collisions(), table.get(first)), (1, 0, frame));
+    }
+
+    /// Scenario: a frame whose stored half of the hash another one has already. Guarantee: the collision is counted.
+    #[test]
+    fn collisions_are_found() {
+        let mut table = FrameTable::default();
+        let first = table.add(Frame::named("first"));
+        let second = table.add(Frame::named("second"));
+        let (id, _) = (table.hash(second).id, table.index.clear());
+        table.index.insert(id, first);
+        assert_eq!((table.add(Frame::named("second")), table.collisions()), (first, 1));
+    }
+}
