@@ -4,6 +4,11 @@ use std::io::Read;
 
 use bytes::Bytes;
 
+/// What a gzip member with a deflated body starts with.
+const GZIP_MEMBER: &[u8] = &[0x1f, 0x8b, 8];
+/// How far a body is believed that says how long it is once decompressed: beyond that, memory grows with what arrives.
+const MOST_BYTES_AHEAD: usize = 8 << 20;
+
 /// How a body is compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Encoding {
@@ -80,10 +85,13 @@ pub(crate) fn decompress_slice(encoding: Encoding, bytes: &[u8], max_bytes: usiz
     match encoding {
         Encoding::Identity if bytes.len() > max_bytes => Err(DecompressError::TooLarge { limit: max_bytes }),
         Encoding::Identity => Ok(bytes.to_vec()),
-        Encoding::Gzip => {
-            let hint = gzip_size_hint(bytes);
-            inflate(encoding, flate2::bufread::MultiGzDecoder::new(bytes), hint, max_bytes)
-        }
+        Encoding::Gzip => match inflate_whole(bytes, max_bytes) {
+            Some(body) => Ok(body),
+            None => {
+                let hint = gzip_size_hint(bytes);
+                inflate(encoding, flate2::bufread::MultiGzDecoder::new(bytes), hint, max_bytes)
+            }
+        },
         Encoding::Zstd => {
             let hint = zstd::zstd_safe::get_frame_content_size(bytes).ok().flatten();
             let mut decoder =
@@ -104,16 +112,29 @@ fn gzip_size_hint(bytes: &[u8]) -> Option<usize> {
     (announced / 1032 <= bytes.len()).then_some(announced)
 }
 
+/// Decompresses a body of one gzip member that is as long as it says, as nearly all are, in one go.
+///
+/// None where that can't be done, for whatever reason: reading it piece by piece tells the reason.
+fn inflate_whole(bytes: &[u8], max_bytes: usize) -> Option<Vec<u8>> {
+    let size = gzip_size_hint(bytes).filter(|size| *size <= max_bytes.min(MOST_BYTES_AHEAD))?;
+    // Another member would be left out in silence. What only looks like one costs some time.
+    if memchr::memmem::find(bytes.get(1..)?, GZIP_MEMBER).is_some() {
+        return None;
+    }
+    let mut body = vec![0; size];
+    let written = libdeflater::Decompressor::new().gzip_decompress(bytes, &mut body).ok()?;
+    (written == size).then_some(body)
+}
+
 fn inflate(
     encoding: Encoding,
     mut reader: impl Read,
     size_hint: Option<usize>,
     max_bytes: usize,
 ) -> Result<Vec<u8>, DecompressError> {
-    // The hint is the sender's word: believed up to 8 MiB, beyond that the buffer grows with what arrives. One byte
-    // more than it says shows the end without growing.
+    // One byte more than the hint says shows the end without growing.
     let hint = size_hint.unwrap_or(0).saturating_add(1);
-    let mut out = vec![0u8; hint.clamp(4 << 10, 8 << 20).min(max_bytes.saturating_add(1))];
+    let mut out = vec![0u8; hint.clamp(4 << 10, MOST_BYTES_AHEAD).min(max_bytes.saturating_add(1))];
     let mut filled = 0;
     loop {
         if filled == out.len() {
@@ -186,6 +207,33 @@ mod tests {
         for (encoding, bomb) in [(Encoding::Gzip, gzip(&zeros)), (Encoding::Zstd, zstd(&zeros))] {
             let wrong = decompress(encoding, bomb, 1 << 20).unwrap_err();
             assert_eq!(wrong, DecompressError::TooLarge { limit: 1 << 20 });
+        }
+    }
+
+    /// Scenario: gzip of one member and of two that are equally long, with bytes changed, cut off and added at every place.
+    /// Guarantee: decompressing in one go gives what reading piece by piece gives, or leaves it to that. All that it may overlook
+    /// is what follows a whole member, is none itself, and ends like it.
+    #[test]
+    fn in_one_go_as_piece_by_piece() {
+        let text = b"how much wood would a woodchuck chuck";
+        let one = gzip(text).to_vec();
+        let two = [one.clone(), one.clone()].concat();
+        assert_eq!(inflate_whole(&one, 100).as_deref(), Some(&text[..]));
+        assert_eq!((inflate_whole(&one, text.len() - 1), inflate_whole(&two, 100)), (None, None));
+        for body in [&one, &two] {
+            for at in 0..body.len() {
+                let mut changed = body.clone();
+                changed[at] ^= 1 << (at % 8);
+                let added = [&body[..at], &[0x42], &body[at..]].concat();
+                for damaged in [&changed[..], &added, &body[..at]] {
+                    let in_pieces = inflate(Encoding::Gzip, flate2::bufread::MultiGzDecoder::new(damaged), None, 1000);
+                    let Some(whole) = inflate_whole(damaged, 1000) else { continue };
+                    match in_pieces {
+                        Ok(body) => assert_eq!(whole, body, "{at}"),
+                        Err(_) => assert!(damaged.starts_with(&one) && whole == text, "{at}"),
+                    }
+                }
+            }
         }
     }
 
