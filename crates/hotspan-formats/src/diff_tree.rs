@@ -2,7 +2,7 @@
 
 use hashbrown::HashMap;
 use hotspan_model::FlameTree;
-use hotspan_model::flame::{FlameIndex, OTHER};
+use hotspan_model::flame::{Children, OTHER};
 
 /// Values of one side of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -175,15 +175,8 @@ impl DiffTree {
     }
 
     /// The children of every node, in byte order of their names, `other` last.
-    pub fn children_by_name(&self) -> Vec<Vec<FlameIndex>> {
-        let mut children = vec![Vec::new(); self.nodes.len()];
-        for (index, node) in self.nodes.iter().enumerate().skip(1) {
-            children[node.parent].push(index);
-        }
-        for siblings in &mut children {
-            siblings.sort_unstable_by_key(|index| (self.name(*index) == OTHER, self.name(*index)));
-        }
-        children
+    pub fn children_by_name(&self) -> Children {
+        Children::by_name(&self.nodes, |node| node.parent, |node| self.name_text(node.name))
     }
 }
 

@@ -1,6 +1,5 @@
 //! What is known of the functions of a flame graph besides their names: Hotspan's addition to flamebearer.
 
-use hashbrown::HashMap;
 use hotspan_model::flame::FlameNode;
 use hotspan_model::{FlameTree, FrameKind};
 use serde::Serialize;
@@ -30,31 +29,40 @@ fn is_zero(line: &u32) -> bool {
 /// The facts of each name, in the order of `names`; those of a name that no tree has are empty. Of several trees, the
 /// first that knows a function tells.
 pub fn frame_facts(names: &[String], trees: &[&FlameTree]) -> Vec<FrameFacts> {
-    let mut known: HashMap<&str, (&FlameTree, &FlameNode)> = HashMap::with_capacity(names.len());
-    for tree in trees {
-        // The node that tells most of each function: of those with a file the one with the largest self value.
-        let mut telling: HashMap<u32, &FlameNode> = HashMap::new();
+    let trees: Vec<TellingNodes<'_>> = trees.iter().map(|tree| TellingNodes::of(tree)).collect();
+    let facts_of = |name: &String| trees.iter().find_map(|tree| tree.facts_of(name)).unwrap_or_default();
+    names.iter().map(facts_of).collect()
+}
+
+/// For each name of a tree, the node that tells most of the function: of those with a file the one with the largest self
+/// value.
+struct TellingNodes<'t> {
+    tree: &'t FlameTree,
+    by_name: Vec<Option<&'t FlameNode>>,
+}
+
+impl<'t> TellingNodes<'t> {
+    fn of(tree: &'t FlameTree) -> Self {
+        let mut by_name: Vec<Option<&FlameNode>> = vec![None; tree.name_count()];
         for node in tree.nodes().iter().skip(1) {
-            let told = telling.entry(node.name).or_insert(node);
+            let told = by_name[node.name as usize].get_or_insert(node);
             if told.file == 0 || node.self_value.max(0) > told.self_value.max(0) {
                 *told = node;
             }
         }
-        for (name, node) in telling {
-            known.entry(tree.name(name)).or_insert((tree, node));
-        }
+        Self { tree, by_name }
     }
-    let facts_of = |name: &String| {
-        let Some((tree, node)) = known.get(name.as_str()) else { return FrameFacts::default() };
-        let origin = tree.origin(node.name);
-        FrameFacts {
-            file: tree.name(node.file).to_owned(),
+
+    fn facts_of(&self, name: &str) -> Option<FrameFacts> {
+        let node = self.by_name[self.tree.find_name(name)? as usize]?;
+        let origin = self.tree.origin(node.name);
+        Some(FrameFacts {
+            file: self.tree.name(node.file).to_owned(),
             line: node.line,
             kind: kind_name(origin.kind),
-            module: tree.name(origin.module).to_owned(),
-        }
-    };
-    names.iter().map(facts_of).collect()
+            module: self.tree.name(origin.module).to_owned(),
+        })
+    }
 }
 
 /// A kind as the page and OTLP name it; empty if not known.

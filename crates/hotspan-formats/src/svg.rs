@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::str::FromStr;
 
 use hotspan_model::FlameTree;
+use hotspan_model::flame::Children;
 
 use crate::diff_tree::{DiffTree, Presence};
 use crate::top_table::place_text;
@@ -124,7 +125,7 @@ struct Bar<'b> {
     fill: String,
 }
 
-fn draw<'b>(children: &[Vec<usize>], options: &SvgOptions, bar: impl Fn(usize) -> Bar<'b>) -> String {
+fn draw<'b>(children: &Children, options: &SvgOptions, bar: impl Fn(usize) -> Bar<'b>) -> String {
     let width = f64::from(options.width.max(200));
     let root = bar(0).width;
     let scale = if root > 0 { (width - 20.0) / root as f64 } else { 0.0 };

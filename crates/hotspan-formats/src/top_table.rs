@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use hashbrown::HashMap;
 use hotspan_model::FlameTree;
+use hotspan_model::flame::Children;
 
 use crate::value_text::{percent, printable, value_text};
 
@@ -21,7 +22,7 @@ pub struct TopRow {
 }
 
 /// Visits every node with whether its function is already open above it.
-pub(crate) fn visit(children: &[Vec<usize>], name_of: impl Fn(usize) -> u32, mut each: impl FnMut(usize, bool)) {
+pub(crate) fn visit(children: &Children, name_of: impl Fn(usize) -> u32, mut each: impl FnMut(usize, bool)) {
     let mut open: HashMap<u32, u32> = HashMap::new();
     let mut stack: Vec<(usize, bool)> = children[0].iter().map(|child| (*child, false)).collect();
     while let Some((node, leaving)) = stack.pop() {

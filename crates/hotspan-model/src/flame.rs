@@ -167,6 +167,16 @@ impl FlameTree {
         &self.nodes
     }
 
+    /// Index of a name, if the tree has it.
+    pub fn find_name(&self, name: &str) -> Option<u32> {
+        self.name_index.get(name).copied()
+    }
+
+    /// How many names there are: their indices are all below.
+    pub fn name_count(&self) -> usize {
+        self.names.len()
+    }
+
     /// A name by its index.
     pub fn name(&self, index: u32) -> &str {
         &self.names[index as usize]
@@ -183,18 +193,8 @@ impl FlameTree {
     }
 
     /// The children of every node, in byte order of their names, `other` last.
-    pub fn children_by_name(&self) -> Vec<Vec<FlameIndex>> {
-        let mut children = vec![Vec::new(); self.nodes.len()];
-        for (index, node) in self.nodes.iter().enumerate().skip(1) {
-            children[node.parent].push(index);
-        }
-        for siblings in &mut children {
-            siblings.sort_unstable_by_key(|index| {
-                let name = self.name(self.nodes[*index].name);
-                (name == OTHER, name)
-            });
-        }
-        children
+    pub fn children_by_name(&self) -> Children {
+        Children::by_name(&self.nodes, |node| node.parent, |node| self.name(node.name))
     }
 
     /// Keeps the `max_nodes` nodes with the largest totals and folds the others into a child `other` of their
@@ -236,6 +236,9 @@ impl FlameTree {
         }
         let mut cut = Cut::at(max_nodes, &totals, &has_value);
         let mut tree = Self::default();
+        let expected = if max_nodes == 0 { totals.len() } else { totals.len().min(max_nodes) };
+        tree.nodes.reserve(expected);
+        tree.children.reserve(expected);
         let mut pruned = Pruned::default();
         let mut texts = TextsByPlace::default();
         let other = tree.intern(OTHER);
@@ -263,6 +266,50 @@ impl FlameTree {
         }
         tree.sum_totals();
         (tree, pruned)
+    }
+}
+
+/// The children of every node of a tree: `children[node]` are its children, in order.
+#[derive(Debug)]
+pub struct Children {
+    /// Those of the first node, of the second, and so on.
+    all: Vec<FlameIndex>,
+    /// Where those of each node start, and where the last ones end.
+    starts: Vec<usize>,
+}
+
+impl Children {
+    /// The children of nodes of which the first is the root, in byte order of their names, [`OTHER`] last.
+    pub fn by_name<'n, N>(nodes: &'n [N], parent: impl Fn(&N) -> FlameIndex, name: impl Fn(&'n N) -> &'n str) -> Self {
+        let mut starts = vec![0; nodes.len() + 1];
+        for node in nodes.iter().skip(1) {
+            starts[parent(node) + 1] += 1;
+        }
+        for at in 1..starts.len() {
+            starts[at] += starts[at - 1];
+        }
+        let mut next = starts.clone();
+        let mut all = vec![0; nodes.len().saturating_sub(1)];
+        for (index, node) in nodes.iter().enumerate().skip(1) {
+            let place = &mut next[parent(node)];
+            all[*place] = index;
+            *place += 1;
+        }
+        for siblings in starts.windows(2) {
+            all[siblings[0]..siblings[1]].sort_unstable_by_key(|index| {
+                let name = name(&nodes[*index]);
+                (name == OTHER, name)
+            });
+        }
+        Self { all, starts }
+    }
+}
+
+impl std::ops::Index<FlameIndex> for Children {
+    type Output = [FlameIndex];
+
+    fn index(&self, node: FlameIndex) -> &[FlameIndex] {
+        &self.all[self.starts[node]..self.starts[node + 1]]
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use hotspan_model::flame::Children;
 use hotspan_model::{FlameTree, ProfileType};
 use serde::Serialize;
 
@@ -185,7 +186,7 @@ impl Flamebearer {
 
     /// Places bars for `SIDES` trees. `bar` gives total and self value of each side, and the number of the name.
     fn layout<'t, const SIDES: usize>(
-        children: &[Vec<usize>],
+        children: &Children,
         bar: impl Fn(usize) -> ([[i64; 2]; SIDES], u32),
         text_of: impl Fn(u32) -> &'t str,
     ) -> Self {
