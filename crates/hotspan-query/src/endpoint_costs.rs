@@ -65,23 +65,17 @@ impl Engine {
         let query =
             FlameQuery { profile_type: profile_type.clone(), from: range.0, until: range.1, ..FlameQuery::default() };
         let mut costs = EndpointCosts { range, ..EndpointCosts::default() };
-        // By span and path where functions are asked for, by span alone otherwise.
-        let mut by_span: HashMap<(TraceId, SpanId), Spent> = HashMap::new();
+        let mut by_span = SpentBySpan { with_paths: functions > 0, ..SpentBySpan::default() };
         let mut add = |sample: &LinkedSample| {
             if let (Some(trace), Some(span)) = (sample.trace_id, sample.span_id) {
-                let spent = by_span.entry((trace, span)).or_default();
-                spent.value = spent.value.saturating_add(sample.value);
-                spent.samples += 1;
-                if functions > 0 {
-                    spent.paths.push((sample.path, sample.value));
-                }
+                by_span.add((trace, span), sample);
             }
             Ok(())
         };
         let linked = query.linked(SampleOwners::Everybody);
         let tables = self.visit_linked_samples(tenant, snapshot, &linked, &mut add).await?;
         costs.exactness = tables.exactness;
-        let mut traces: Vec<TraceId> = by_span.keys().map(|(trace, _)| *trace).collect();
+        let mut traces: Vec<TraceId> = by_span.numbers.keys().map(|(trace, _)| *trace).collect();
         traces.sort_unstable();
         traces.dedup();
         let mut paths: HashMap<(Arc<str>, Arc<str>), HashMap<u64, i64>> = HashMap::new();
@@ -91,10 +85,10 @@ impl Engine {
                 let request_of = requests_of(trace);
                 let mut sampled = vec![false; trace.len()];
                 for (at, span) in trace.iter().enumerate() {
-                    let Some(spent) = by_span.get(&(span.trace_id, span.span_id)) else { continue };
+                    let Some((spent, spent_paths)) = by_span.get((span.trace_id, span.span_id)) else { continue };
                     let Some(request) = request_of[at].map(|request| &trace[request]) else { continue };
                     let key = (Arc::clone(&request.service), Arc::clone(&request.name));
-                    let cost = costs.endpoints.entry(key.clone()).or_default();
+                    let cost = costs.endpoints.entry_ref(&key).or_default();
                     cost.value = cost.value.saturating_add(spent.value);
                     cost.value_by_step.resize(requests.steps.count(), 0);
                     let step = &mut cost.value_by_step[requests.steps.at(request.start)];
@@ -103,7 +97,7 @@ impl Engine {
                     if let Some(request) = request_of[at] {
                         cost.sampled_requests += u64::from(!std::mem::replace(&mut sampled[request], true));
                     }
-                    for (path, value) in &spent.paths {
+                    for (path, value) in spent_paths {
                         *paths.entry(key.clone()).or_default().entry(*path).or_default() += value;
                     }
                 }
@@ -173,11 +167,48 @@ impl Engine {
 }
 
 /// What was measured in a span.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone, Copy)]
 struct Spent {
     value: i64,
     samples: u64,
-    paths: Vec<(u64, i64)>,
+}
+
+/// What was measured in each span, and along which paths, if functions are asked for.
+#[derive(Debug, Default)]
+struct SpentBySpan {
+    with_paths: bool,
+    numbers: HashMap<(TraceId, SpanId), u32>,
+    spent: Vec<Spent>,
+    paths: Vec<Vec<(u64, i64)>>,
+    /// The span of the sample before: samples of a span mostly follow each other.
+    last: Option<((TraceId, SpanId), u32)>,
+}
+
+impl SpentBySpan {
+    fn add(&mut self, span: (TraceId, SpanId), sample: &LinkedSample) {
+        let number = match self.last {
+            Some((last, number)) if last == span => number,
+            _ => *self.numbers.entry(span).or_insert_with(|| {
+                self.spent.push(Spent::default());
+                if self.with_paths {
+                    self.paths.push(Vec::new());
+                }
+                self.spent.len() as u32 - 1
+            }),
+        };
+        self.last = Some((span, number));
+        let spent = &mut self.spent[number as usize];
+        spent.value = spent.value.saturating_add(sample.value);
+        spent.samples += 1;
+        if self.with_paths {
+            self.paths[number as usize].push((sample.path, sample.value));
+        }
+    }
+
+    fn get(&self, span: (TraceId, SpanId)) -> Option<(Spent, &[(u64, i64)])> {
+        let number = *self.numbers.get(&span)? as usize;
+        Some((self.spent[number], self.paths.get(number).map_or(&[][..], Vec::as_slice)))
+    }
 }
 
 /// Whether a span answers somebody.
