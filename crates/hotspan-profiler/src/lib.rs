@@ -37,6 +37,7 @@ mod aggregate;
 mod config;
 mod context;
 mod control;
+mod doorbell;
 mod export;
 mod heap;
 mod mailbox;

@@ -1,12 +1,12 @@
 //! What the rest of the process says to the monitor, and what the monitor says about itself.
 
 use crate::control::policy::Policy;
+use crate::doorbell::DOORBELL;
 use crate::sampler::SamplingMode;
 use crate::status::Status;
 use std::collections::VecDeque;
 use std::sync::mpsc::Sender;
-use std::sync::{Condvar, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::{Mutex, PoisonError};
 
 /// What can be asked of the monitor.
 #[derive(Debug)]
@@ -23,18 +23,17 @@ pub(crate) enum Command {
 #[derive(Debug)]
 pub(crate) struct Mailbox {
     commands: Mutex<VecDeque<Command>>,
-    arrived: Condvar,
     status: Mutex<Status>,
 }
 
 impl Mailbox {
     pub(crate) fn new(mode: SamplingMode) -> Mailbox {
-        Mailbox { commands: Mutex::default(), arrived: Condvar::new(), status: Mutex::new(Status::new(mode)) }
+        Mailbox { commands: Mutex::default(), status: Mutex::new(Status::new(mode)) }
     }
 
     pub(crate) fn send(&self, command: Command) {
         self.commands.lock().unwrap_or_else(PoisonError::into_inner).push_back(command);
-        self.arrived.notify_all();
+        DOORBELL.ring();
     }
 
     pub(crate) fn post(&self, status: Status) {
@@ -45,10 +44,8 @@ impl Mailbox {
         self.status.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// What was sent, as soon as there is something or after `at_most`.
-    pub(crate) fn wait(&self, at_most: Duration) -> VecDeque<Command> {
-        let commands = self.commands.lock().unwrap_or_else(PoisonError::into_inner);
-        let waited = self.arrived.wait_timeout_while(commands, at_most, |commands| commands.is_empty());
-        std::mem::take(&mut *waited.unwrap_or_else(PoisonError::into_inner).0)
+    /// What was sent since the last call.
+    pub(crate) fn take(&self) -> VecDeque<Command> {
+        std::mem::take(&mut *self.commands.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

@@ -141,6 +141,11 @@ impl Aggregator {
         }
     }
 
+    /// Whether samples wait for the end of a request.
+    pub(crate) fn awaits_requests(&self) -> bool {
+        !self.parking.is_empty()
+    }
+
     /// Adds what sampled allocations still hold.
     fn add_live_allocations(&mut self, monotonic_ns: u64) {
         self.live_allocations.retain(|token, _| heap::is_live(*token));

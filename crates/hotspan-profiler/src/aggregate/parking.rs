@@ -113,6 +113,11 @@ impl Parking {
         false
     }
 
+    /// Whether no request is known that still runs.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.requests.is_empty()
+    }
+
     pub(crate) fn counts(&self) -> ParkingCounts {
         self.counts
     }

@@ -1,10 +1,11 @@
 //! Requests that have ended, with what the conditions need to know about them.
 
+use crate::doorbell::DOORBELL;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// Ended requests that may wait for the monitor: it comes several times a second.
+/// Ended requests that may wait for the monitor, which is woken for half as many.
 const MAX_WAITING: usize = 65_536;
 
 /// How a request ended.
@@ -44,6 +45,9 @@ pub fn request_ended(trace_id: [u8; 16], local_root_span_id: [u8; 8], outcome: R
     let mut ended = ENDED.lock().unwrap_or_else(PoisonError::into_inner);
     if ended.len() < MAX_WAITING {
         ended.push(EndedRequest { trace_id, local_root: local_root_span_id, outcome });
+        if ended.len() == MAX_WAITING / 2 {
+            DOORBELL.ring();
+        }
     } else {
         DROPPED.fetch_add(1, Ordering::Relaxed);
     }

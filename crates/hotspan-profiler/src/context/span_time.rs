@@ -4,10 +4,11 @@
 //! tick counter per pair. Off until wall-clock profiling is on.
 
 use super::record::SpanKey;
+use crate::doorbell::DOORBELL;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Spans that may wait to be collected: a bound for memory (R5), reached only when nobody collects.
+/// Spans that may wait to be collected: a bound for memory (R5). The monitor is woken for half as many.
 const MAX_WAITING: usize = 65_536;
 
 /// How long a span was worked on, measured from its first enter to its last exit.
@@ -40,6 +41,9 @@ pub(super) fn keep_span_time(time: SpanTime) {
     let mut waiting = WAITING.lock().unwrap_or_else(PoisonError::into_inner);
     if waiting.len() < MAX_WAITING {
         waiting.push(time);
+        if waiting.len() == MAX_WAITING / 2 {
+            DOORBELL.ring();
+        }
     } else {
         DROPPED.fetch_add(1, Ordering::Relaxed);
     }

@@ -1,5 +1,6 @@
 //! The monitor thread: it watches threads, empties rings, decides about requests, steers the rate, hands over batches.
 
+mod pace;
 mod report;
 mod settings;
 
@@ -8,20 +9,16 @@ use crate::config::Config;
 use crate::context::{take_ended_requests, take_span_times};
 use crate::control::policy::Policy;
 use crate::control::rate::{Load, MachineLoad, RateControl};
+use crate::doorbell::DOORBELL;
 use crate::export::upload::Uploader;
 use crate::heap;
 use crate::mailbox::{Command, Mailbox};
 use crate::sampler::clock::{TickScale, monotonic_ns, process_cpu_ns, realtime_ns, thread_cpu_ns};
 use crate::sampler::{Sampler, SamplingMode};
+use pace::{Newcomers, Outlook};
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-/// How often rings are emptied and new threads looked for.
-const ROUND_NS: u64 = 200_000_000;
-/// The same in a process that has been quiet for some rounds. Rings hold a second's samples at the usual rate, so that no
-/// sudden work overflows them.
-const QUIET_ROUND_NS: u64 = 500_000_000;
-const ROUNDS_UNTIL_QUIET: u32 = 10;
 /// How often load and rate are judged.
 const JUDGE_NS: u64 = 1_000_000_000;
 
@@ -102,7 +99,10 @@ impl<'a> Monitor<'a> {
         self.post_status();
         on_ready();
         loop {
-            for command in self.mailbox.wait(self.time_to_next()) {
+            if DOORBELL.wait(self.time_to_next()) {
+                self.next_round = monotonic_ns();
+            }
+            for command in self.mailbox.take() {
                 match command {
                     Command::Start => self.start(),
                     Command::Stop => self.stop(),
@@ -155,24 +155,47 @@ impl<'a> Monitor<'a> {
             self.wall_sending_ns += thread_cpu_ns().saturating_sub(before);
             self.next_wall = now + self.wall_period();
         }
-        if now >= self.next_round {
-            self.round();
-            self.next_round = now + if self.is_quiet() { QUIET_ROUND_NS } else { ROUND_NS };
+        let (judges, uploads) = (now >= self.next_judgement, now >= self.next_upload);
+        if judges {
+            self.look_at_machine();
         }
-        if now >= self.next_judgement {
+        // What is judged and what is uploaded is what there is now, not what there was at the last round.
+        if judges || uploads || now >= self.next_round {
+            self.round();
+            let outlook = self.outlook();
+            self.sampler.announce_guests(outlook.newcomers == Newcomers::AreAnnounced && !outlook.threads_change);
+            self.next_round = now + outlook.pause_ns();
+        }
+        if judges {
             self.judge();
             self.next_judgement = now + JUDGE_NS;
             self.post_status();
         }
-        if now >= self.next_upload || self.aggregator.estimated_bytes() >= self.config.max_profile_size {
+        if uploads || self.aggregator.estimated_bytes() >= self.config.max_profile_size {
             self.upload(false);
         }
     }
 
-    /// Nothing has happened for a while, and timers would tell if something did.
-    fn is_quiet(&self) -> bool {
-        let timers_watch = self.sampler.mode() == SamplingMode::ThreadTimers && self.wall_period() == 0;
-        timers_watch && self.empty_rounds >= ROUNDS_UNTIL_QUIET
+    fn outlook(&self) -> Outlook {
+        let by_hand = self.sampler.mode() != SamplingMode::ThreadTimers || self.wall_period() > 0;
+        let newcomers = match self.sampler.meets_newcomers() {
+            _ if !self.running => Newcomers::DoNotMatter,
+            _ if by_hand => Newcomers::MustBeFound,
+            true => Newcomers::AreAnnounced,
+            false => Newcomers::AreCounted,
+        };
+        let boosts = self.config.adaptive.slow_request_factor > 1;
+        Outlook {
+            newcomers,
+            threads_change: self.sampler.threads_change(),
+            slow_after_ns: self.slow_after_ns().filter(|_| boosts),
+            requests_run: self.aggregator.awaits_requests(),
+            empty_rounds: self.empty_rounds,
+        }
+    }
+
+    fn slow_after_ns(&self) -> Option<u64> {
+        self.conditions().slow_request_threshold.map(|threshold| threshold.as_nanos() as u64)
     }
 
     /// Sees to threads, samples and requests, in the order that keeps decisions right: an end of a request is taken
@@ -184,7 +207,7 @@ impl<'a> Monitor<'a> {
             self.sampler.follow_memory();
         }
         let now = monotonic_ns();
-        let slow_ns = self.conditions().slow_request_threshold.map(|threshold| threshold.as_nanos() as u64);
+        let slow_ns = self.slow_after_ns();
         let samples_before = self.aggregator.counts().0.samples;
         let (aggregator, boosted, boosts) = (&mut self.aggregator, &mut self.boosted, &mut self.slow_request_boosts);
         self.sampler.drain(|sample| {
@@ -226,12 +249,16 @@ impl<'a> Monitor<'a> {
         });
     }
 
-    fn judge(&mut self) {
+    /// Sees how busy the machine is, if that matters: first of all, since requests that ended are decided by it.
+    fn look_at_machine(&mut self) {
         let needs_load =
             self.config.load_shedding_percent.is_some() || self.conditions().cpu_threshold_percent.is_some();
         if needs_load {
             self.machine_percent = self.machine.percent_since_last();
         }
+    }
+
+    fn judge(&mut self) {
         if !self.running {
             return;
         }

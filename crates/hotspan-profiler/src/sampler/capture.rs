@@ -2,7 +2,8 @@
 //!
 //! There is one `Capture` per process and it is never freed, so a late signal always finds valid memory.
 
-use crate::sampler::ring::Ring;
+use crate::doorbell::DOORBELL;
+use crate::sampler::ring::{Ring, Room};
 use crate::sampler::sample::Sample;
 use crate::sampler::unwinding::Unwinding;
 use std::sync::OnceLock;
@@ -77,6 +78,8 @@ pub(crate) struct Capture {
     /// CPU nanoseconds that one expiry of the process timer stands for.
     pub(crate) process_period_ns: AtomicU64,
     pub(crate) armed: ArmedThreads,
+    /// Whether the monitor wants to be woken for the next sample of a thread without a timer.
+    pub(crate) announces_guests: AtomicBool,
     slots: Box<[AtomicPtr<Slot>]>,
     guests: Box<[GuestRing]>,
 }
@@ -93,6 +96,7 @@ impl Capture {
                 counters: HandlerCounters::default(),
                 process_period_ns: AtomicU64::new(0),
                 armed: ArmedThreads::new(),
+                announces_guests: AtomicBool::new(false),
                 slots: (0..MAX_SLOTS).map(|_| AtomicPtr::default()).collect(),
                 guests: (0..GUEST_RINGS)
                     .map(|_| GuestRing { taken_by: AtomicI32::new(0), ring: Ring::with_capacity(GUEST_RING_WORDS) })
@@ -145,10 +149,16 @@ impl Capture {
     /// Puts a sample of a thread that has no ring of its own into a shared one. Never waits.
     pub(crate) fn push_as_guest(&self, sample: &Sample<'_>) {
         match self.guest_ring(sample.tid) {
-            Some(ring) => {
-                ring.push(&sample.head(), sample.frames, sample.weight);
-            }
+            Some(ring) => put(&ring, sample),
             None => self.count_guest_drop(sample.weight),
+        }
+    }
+
+    /// Counts a sample of a thread that has no timer of its own. The monitor is told if it wants to be.
+    pub(crate) fn count_guest_sample(&self) {
+        self.counters.guest_samples.fetch_add(1, Ordering::Relaxed);
+        if self.announces_guests.swap(false, Ordering::Relaxed) {
+            DOORBELL.ring();
         }
     }
 
@@ -166,6 +176,13 @@ impl Capture {
     /// The rings of everybody else.
     pub(crate) fn guest_rings(&self) -> impl Iterator<Item = &Ring> {
         self.guests.iter().map(|guest| &guest.ring)
+    }
+}
+
+/// Puts a sample into a ring that the calling thread may write to, and wakes the monitor before the ring is full.
+pub(crate) fn put(ring: &Ring, sample: &Sample<'_>) {
+    if ring.push(&sample.head(), sample.frames, sample.weight) != Room::Plenty {
+        DOORBELL.ring();
     }
 }
 

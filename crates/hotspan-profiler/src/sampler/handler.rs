@@ -5,12 +5,12 @@
 //! a handler may interrupt another on its thread. It then sees what that one interrupted (see `interruption`), and takes
 //! no sample while that one takes its own.
 //!
-//! What it may do: atomics, reads of the clock, bounded reads of the interrupted stack. What it never does: allocate,
+//! What it may do: atomics, reads of the clock, bounded reads of the interrupted stack, waking the monitor. What it never does: allocate,
 //! lock, call the loader or libgcc, touch a lazily made thread-local, or leave `errno` changed. A signal that is not
 //! ours goes to whoever handled it before.
 
 use crate::context::{current_span_key, published_at};
-use crate::sampler::capture::{Capture, Slot};
+use crate::sampler::capture::{Capture, Slot, put};
 use crate::sampler::clock::{current_tid, monotonic_ns, thread_cpu_ns, ticks};
 use crate::sampler::interruption::Interruption;
 use crate::sampler::registers::Registers;
@@ -127,7 +127,7 @@ fn take_sample(capture: &Capture, payload: Payload, overrun: u64, registers: &Re
                     }
                     None => capture.count_guest_drop(weight),
                 }
-                capture.counters.guest_samples.fetch_add(1, Ordering::Relaxed);
+                capture.count_guest_sample();
             }
         }
         Payload::Wall { slot } => {
@@ -204,7 +204,7 @@ fn record(capture: &Capture, ring: &Ring, due: &Due, registers: &Registers) {
             span,
             frames: stack.frames,
         };
-        ring.push(&sample.head(), sample.frames, sample.weight);
+        put(ring, &sample);
     });
 }
 

@@ -8,6 +8,17 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 /// Words of one record that precede its frames.
 const LENGTH_WORD: usize = 1;
 
+/// What a ring has left after a push.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Room {
+    /// More than half.
+    Plenty,
+    /// Half at most: it is time to empty it.
+    Little,
+    /// Too little for the record, which was dropped and counted.
+    Exhausted,
+}
+
 /// Single-producer, single-consumer ring of length-prefixed records.
 #[derive(Debug)]
 pub(crate) struct Ring {
@@ -34,15 +45,15 @@ impl Ring {
         }
     }
 
-    /// Appends a record made of two parts; false if there was no room, and then it is counted as dropped.
-    pub(crate) fn push(&self, head: &[u64], tail: &[u64], weight: u64) -> bool {
+    /// Appends a record made of two parts, and says what room is left.
+    pub(crate) fn push(&self, head: &[u64], tail: &[u64], weight: u64) -> Room {
         let mask = self.words.len() - 1;
         let length = LENGTH_WORD + head.len() + tail.len();
         let written = self.written.load(Ordering::Relaxed);
         let free = self.words.len() - written.wrapping_sub(self.read.load(Ordering::Acquire));
         if length > free {
             self.count_drop(weight);
-            return false;
+            return Room::Exhausted;
         }
         let mut position = written;
         let length_word = std::iter::once((head.len() + tail.len()) as u64);
@@ -52,7 +63,7 @@ impl Ring {
         }
         // Release: the reader that sees the new length sees the words as well.
         self.written.store(position, Ordering::Release);
-        true
+        if free - length > self.words.len() / 2 { Room::Plenty } else { Room::Little }
     }
 
     /// Hands every waiting record to `each`, oldest first.
@@ -105,7 +116,7 @@ mod tests {
         let mut scratch = Vec::new();
         for i in 0..1_000u64 {
             let tail: Vec<u64> = (0..i % 20).collect();
-            assert!(ring.push(&[i], &tail, 1));
+            assert_ne!(ring.push(&[i], &tail, 1), Room::Exhausted);
             let mut seen = Vec::new();
             ring.drain(&mut scratch, |record| seen.push(record.to_vec()));
             assert_eq!(seen, vec![std::iter::once(i).chain(tail).collect::<Vec<_>>()]);
@@ -114,12 +125,13 @@ mod tests {
     }
 
     /// Scenario: more is written than fits.
-    /// Guarantee: what is dropped is counted with its weight, and what was kept is intact (R4).
+    /// Guarantee: half-way it says so; what is dropped is counted with its weight, and what was kept is intact (R4).
     #[test]
     fn overflow_is_counted_not_hidden() {
         let ring = Ring::with_capacity(16);
-        let kept = (0..10u64).filter(|i| ring.push(&[*i, 7, 7], &[], 5)).count();
-        assert_eq!(kept, 4);
+        let rooms: Vec<Room> = (0..10u64).map(|i| ring.push(&[i, 7, 7], &[], 5)).collect();
+        assert_eq!(rooms[..4], [Room::Plenty, Room::Little, Room::Little, Room::Little]);
+        assert!(rooms[4..].iter().all(|room| *room == Room::Exhausted));
         assert_eq!(ring.take_dropped(), (6, 30));
         let mut seen = 0;
         ring.drain(&mut Vec::new(), |record| {

@@ -20,7 +20,7 @@ impl CpuTimer {
         CpuTimer::create(cpu_clock_of_thread(tid), libc::SIGEV_THREAD_ID, tid, payload, signal)
     }
 
-    /// A timer on the CPU clock of the whole process; since Linux 6.4 the running thread receives the signal.
+    /// A timer on the CPU clock of the whole process (see [`signals_reach_running_threads`]).
     pub(crate) fn for_process(signal: libc::c_int) -> io::Result<CpuTimer> {
         CpuTimer::create(libc::CLOCK_PROCESS_CPUTIME_ID, libc::SIGEV_SIGNAL, 0, Payload::ProcessCpu, signal)
     }
@@ -68,6 +68,19 @@ impl Drop for CpuTimer {
     }
 }
 
+/// Whether the thread that runs gets the signal of the process's timer: since Linux 6.4. Before, it is mostly the first
+/// thread of the process, whoever ran.
+pub(crate) fn signals_reach_running_threads() -> bool {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    kernel_version(&release).is_some_and(|version| version >= (6, 4))
+}
+
+/// The first two numbers of a kernel's release, such as `6.18.44-generic`.
+fn kernel_version(release: &str) -> Option<(u32, u32)> {
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse);
+    Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
+}
+
 /// Sends the profiling signal to one thread of this process, with a payload.
 pub(crate) fn signal_thread(tid: i32, payload: Payload, signal: libc::c_int) -> io::Result<()> {
     // SAFETY: plain system calls; the info has the kernel's layout and its code marks it as queued by a process.
@@ -85,4 +98,19 @@ pub(crate) fn signal_thread(tid: i32, payload: Payload, signal: libc::c_int) -> 
         libc::syscall(libc::SYS_rt_tgsigqueueinfo, libc::getpid(), tid, signal, &info)
     };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Scenario: releases as distributions write them, and what is none.
+    /// Guarantee: the version is read where there is one.
+    #[test]
+    fn kernel_versions_are_read() {
+        assert_eq!(kernel_version("6.18.44-fc-v490\n"), Some((6, 18)));
+        assert_eq!(kernel_version("5.14.0-503.el9.x86_64"), Some((5, 14)));
+        assert_eq!(kernel_version("6.4"), Some((6, 4)));
+        assert_eq!(kernel_version(""), None);
+    }
 }

@@ -39,6 +39,22 @@ impl Sampler {
             self.looking.spent_since(cpu_before);
             self.watch_all(fresh, Newcomers::WereBornSince(before.at_ns));
         }
+        self.threads_change = changed || !self.just_found.is_empty();
+    }
+
+    /// Whether the last scan saw threads come or go.
+    pub(crate) fn threads_change(&self) -> bool {
+        self.threads_change
+    }
+
+    /// Whether a thread that nobody knows is met by the process timer when it works.
+    pub(crate) fn meets_newcomers(&self) -> bool {
+        self.process_timer.is_some() && self.signals_reach_running_threads
+    }
+
+    /// Has the monitor woken when the process timer meets a thread without a timer, or not any more.
+    pub(crate) fn announce_guests(&self, on: bool) {
+        self.capture.announces_guests.store(on, Ordering::Relaxed);
     }
 
     /// Sees which threads there are as sampling begins.

@@ -14,7 +14,7 @@ use crate::sampler::handler;
 use crate::sampler::ring::Ring;
 use crate::sampler::sample::{Sample, SampleKind};
 use crate::sampler::threads::ThreadFolder;
-use crate::sampler::timer::CpuTimer;
+use crate::sampler::timer::{CpuTimer, signals_reach_running_threads};
 use guests::Guests;
 use sparing::Sparing;
 use std::collections::HashMap;
@@ -66,7 +66,9 @@ pub(crate) struct Sampler {
     departed: HashMap<i32, Arc<str>>,
     /// Threads that the last look met for the first time.
     just_found: Vec<i32>,
+    threads_change: bool,
     process_timer: Option<CpuTimer>,
+    signals_reach_running_threads: bool,
     free_slots: Vec<usize>,
     used_slots: usize,
     scratch: Vec<u64>,
@@ -132,7 +134,9 @@ impl Sampler {
             watched: HashMap::new(),
             departed: HashMap::new(),
             just_found: Vec::new(),
+            threads_change: false,
             process_timer: None,
+            signals_reach_running_threads: signals_reach_running_threads(),
             free_slots: Vec::new(),
             used_slots: 0,
             scratch: Vec::new(),
