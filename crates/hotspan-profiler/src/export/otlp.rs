@@ -6,8 +6,10 @@ use crate::aggregate::profile_type::ProfileType;
 use crate::aggregate::synthetic_frame::synthetic_name;
 use crate::random::random_u64;
 use crate::redact::Redaction;
-use crate::symbols::{SourceFrame, Symbolizer, build_id};
+use crate::symbols::{CodeLine, Function, Symbolizer, build_id};
+use std::borrow::Borrow;
 use std::collections::HashMap;
+use std::hash::Hash;
 
 /// What does not change from batch to batch.
 #[derive(Debug, Clone)]
@@ -104,7 +106,12 @@ struct Dictionary<'a> {
     locations: Table<Vec<u8>>,
     links: Table<Vec<u8>>,
     stacks: Table<Vec<u64>>,
+    attributes_of_thread: HashMap<i32, Vec<u64>>,
+    /// The attribute of all native frames, once there is one.
+    native: Option<u64>,
     mapping_of_module: HashMap<usize, u64>,
+    /// By the id that the symbolizer gives functions.
+    number_of_function: HashMap<u64, u64>,
     location_of_address: HashMap<u64, u64>,
     stack_of_frames: HashMap<usize, u64>,
 }
@@ -115,20 +122,21 @@ struct Table<T> {
     numbers: HashMap<T, u64>,
 }
 
-impl<T: Clone + Eq + std::hash::Hash> Table<T> {
+impl<T: Clone + Eq + Hash> Table<T> {
     fn starting_with(null: T) -> Table<T> {
-        let mut table = Table { values: Vec::new(), numbers: HashMap::new() };
-        table.number_of(null);
-        table
+        Table { values: vec![null.clone()], numbers: HashMap::from([(null, 0)]) }
     }
 
-    fn number_of(&mut self, value: T) -> u64 {
-        if let Some(number) = self.numbers.get(&value) {
+    fn number_of<Q: ToOwned<Owned = T> + Eq + Hash + ?Sized>(&mut self, value: &Q) -> u64
+    where
+        T: Borrow<Q>,
+    {
+        if let Some(number) = self.numbers.get(value) {
             return *number;
         }
         let number = self.values.len() as u64;
-        self.values.push(value.clone());
-        self.numbers.insert(value, number);
+        self.values.push(value.to_owned());
+        self.numbers.insert(value.to_owned(), number);
         number
     }
 }
@@ -149,14 +157,17 @@ impl<'a> Dictionary<'a> {
             locations: Table::starting_with(Vec::new()),
             links: Table::starting_with(null_link),
             stacks: Table::starting_with(Vec::new()),
+            attributes_of_thread: HashMap::new(),
+            native: None,
             mapping_of_module: HashMap::new(),
+            number_of_function: HashMap::new(),
             location_of_address: HashMap::new(),
             stack_of_frames: HashMap::new(),
         }
     }
 
     fn string(&mut self, text: &str) -> u64 {
-        self.strings.number_of(text.to_owned())
+        self.strings.number_of(text)
     }
 
     fn value_type(&mut self, out: &mut Message, name: &str, unit: &str) {
@@ -170,7 +181,7 @@ impl<'a> Dictionary<'a> {
             attribute.uint(1, key);
             attribute.message(2, value);
         });
-        self.attributes.number_of(bytes)
+        self.attributes.number_of(&*bytes)
     }
 
     fn string_attribute(&mut self, key: &str, value: &str) -> u64 {
@@ -181,10 +192,14 @@ impl<'a> Dictionary<'a> {
         if tid == 0 {
             return Vec::new();
         }
+        if let Some(attributes) = self.attributes_of_thread.get(&tid) {
+            return attributes.clone();
+        }
         let mut attributes = vec![self.attribute("thread.id", |out| out.uint(3, tid as u64))];
         if let Some(name) = batch.thread_names.get(&tid).filter(|name| !name.is_empty()) {
             attributes.push(self.string_attribute("thread.name", name));
         }
+        self.attributes_of_thread.insert(tid, attributes.clone());
         attributes
     }
 
@@ -196,7 +211,7 @@ impl<'a> Dictionary<'a> {
             link.bytes(1, &key.span.trace_id);
             link.bytes(2, &key.span.span_id);
         });
-        self.links.number_of(bytes)
+        self.links.number_of(&*bytes)
     }
 
     fn stack(&mut self, key: &GroupKey, batch: &Batch, symbolizer: &mut Symbolizer) -> u64 {
@@ -205,8 +220,8 @@ impl<'a> Dictionary<'a> {
         if let Some(stack) = self.stack_of_frames.get(&identity) {
             return *stack;
         }
-        let locations = key.stack.iter().map(|address| self.location(*address, batch, symbolizer)).collect();
-        let number = self.stacks.number_of(locations);
+        let locations: Vec<u64> = key.stack.iter().map(|address| self.location(*address, batch, symbolizer)).collect();
+        let number = self.stacks.number_of(&*locations);
         self.stack_of_frames.insert(identity, number);
         number
     }
@@ -217,15 +232,15 @@ impl<'a> Dictionary<'a> {
         }
         let module = batch.modules.iter().position(|module| module.range.contains(&address));
         let bytes = if let Some(name) = synthetic_name(address) {
-            let function = self.function(&SourceFrame { name: name.to_owned(), ..SourceFrame::default() });
+            let function = self.describe_function(name, "", "");
             encoded(|location| location.message(3, |line| line.uint(1, function)))
         } else if let Some(index) = module {
             let mapping = self.mapping(index, batch, symbolizer);
             let module = &batch.modules[index];
-            let frames = symbolizer.frames_at(module, address);
-            let lines: Vec<(u64, u64)> =
-                frames.iter().map(|frame| (self.function(frame), u64::from(frame.line))).collect();
-            let frame_type = self.string_attribute("profile.frame.type", "native");
+            let found = symbolizer.lines_at(module, address);
+            let numbered = |CodeLine { function, line }: &CodeLine| (self.function(function), u64::from(*line));
+            let lines: Vec<(u64, u64)> = found.iter().map(numbered).collect();
+            let frame_type = self.native_frame();
             encoded(|location| {
                 location.uint(1, mapping);
                 location.uint(2, address.wrapping_sub(module.bias));
@@ -240,22 +255,39 @@ impl<'a> Dictionary<'a> {
         } else {
             encoded(|location| location.uint(2, address))
         };
-        let number = self.locations.number_of(bytes);
+        let number = self.locations.number_of(&*bytes);
         self.location_of_address.insert(address, number);
         number
     }
 
-    fn function(&mut self, frame: &SourceFrame) -> u64 {
-        let is_secret = self.redaction.covers(&frame.name);
-        let name = self.string(self.redaction.apply(&frame.name));
-        let (system_name, file) =
-            if is_secret { (0, 0) } else { (self.string(&frame.system_name), self.string(&frame.file)) };
+    fn native_frame(&mut self) -> u64 {
+        if let Some(native) = self.native {
+            return native;
+        }
+        let native = self.string_attribute("profile.frame.type", "native");
+        self.native = Some(native);
+        native
+    }
+
+    fn function(&mut self, function: &Function) -> u64 {
+        if let Some(number) = self.number_of_function.get(&function.id) {
+            return *number;
+        }
+        let number = self.describe_function(&function.name, &function.system_name, &function.file);
+        self.number_of_function.insert(function.id, number);
+        number
+    }
+
+    fn describe_function(&mut self, name: &str, system_name: &str, file: &str) -> u64 {
+        let is_secret = self.redaction.covers(name);
+        let name = self.string(self.redaction.apply(name));
+        let (system_name, file) = if is_secret { (0, 0) } else { (self.string(system_name), self.string(file)) };
         let bytes = encoded(|function| {
             function.uint(1, name);
             function.uint(2, system_name);
             function.uint(3, file);
         });
-        self.functions.number_of(bytes)
+        self.functions.number_of(&*bytes)
     }
 
     fn mapping(&mut self, index: usize, batch: &Batch, symbolizer: &mut Symbolizer) -> u64 {
@@ -278,7 +310,7 @@ impl<'a> Dictionary<'a> {
             mapping.uint(4, file);
             mapping.packed_uints(5, attributes);
         });
-        let number = self.mappings.number_of(bytes);
+        let number = self.mappings.number_of(&*bytes);
         self.mapping_of_module.insert(index, number);
         number
     }

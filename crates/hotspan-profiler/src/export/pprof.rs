@@ -6,7 +6,7 @@ use super::wire::Message;
 use crate::aggregate::batch::Batch;
 use crate::aggregate::profile_type::ProfileType;
 use crate::aggregate::synthetic_frame::synthetic_name;
-use crate::symbols::{Symbolizer, build_id};
+use crate::symbols::{CodeLine, Symbolizer, build_id};
 use std::collections::HashMap;
 
 /// Encodes a PushRequest with one series per profile type.
@@ -121,14 +121,14 @@ impl Tables {
             return *number;
         }
         let module = batch.modules.iter().position(|module| module.range.contains(&address));
-        let frames = module.map_or_else(|| [].into(), |index| symbolizer.frames_at(&batch.modules[index], address));
-        let mut lines: Vec<(u64, u64)> = frames
+        let found = module.map_or_else(|| [].into(), |index| symbolizer.lines_at(&batch.modules[index], address));
+        let mut lines: Vec<(u64, u64)> = found
             .iter()
-            .map(|frame| {
-                let is_secret = identity.redaction.covers(&frame.name);
-                let name = self.string(identity.redaction.apply(&frame.name));
-                let file = if is_secret { 0 } else { self.string(&frame.file) };
-                (self.function(name, file), u64::from(frame.line))
+            .map(|CodeLine { function, line }| {
+                let is_secret = identity.redaction.covers(&function.name);
+                let name = self.string(identity.redaction.apply(&function.name));
+                let file = if is_secret { 0 } else { self.string(&function.file) };
+                (self.function(name, file), u64::from(*line))
             })
             .collect();
         if let Some(name) = synthetic_name(address) {
