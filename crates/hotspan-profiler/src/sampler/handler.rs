@@ -11,12 +11,13 @@
 
 use crate::context::{current_span_key, published_at};
 use crate::sampler::capture::{Capture, Slot, put};
-use crate::sampler::clock::{current_tid, monotonic_ns, thread_cpu_ns, ticks};
+use crate::sampler::clock::{monotonic_ns, thread_cpu_ns, ticks};
 use crate::sampler::interruption::Interruption;
 use crate::sampler::registers::Registers;
 use crate::sampler::ring::Ring;
 use crate::sampler::sample::{Sample, SampleKind};
 use crate::sampler::signal_payload::{Payload, signal_overrun, signal_value};
+use crate::sampler::thread_id::remembered_tid;
 use std::io;
 use std::sync::atomic::{AtomicI32, AtomicU64, AtomicUsize, Ordering, compiler_fence};
 
@@ -107,7 +108,7 @@ extern "C" fn on_signal(signal: libc::c_int, info: *mut libc::siginfo_t, context
 }
 
 fn take_sample(capture: &Capture, payload: Payload, overrun: u64, registers: &Registers) {
-    let tid = current_tid();
+    let tid = remembered_tid();
     match payload {
         Payload::ThreadCpu { slot } => {
             let Some(slot) = own_slot(capture, slot, tid).and_then(Taking::begin) else { return };

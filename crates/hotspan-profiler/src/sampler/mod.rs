@@ -17,6 +17,7 @@ mod ring;
 pub(crate) mod sample;
 mod signal_payload;
 mod stack_reader;
+mod thread_id;
 mod threads;
 mod timer;
 mod unwinding;

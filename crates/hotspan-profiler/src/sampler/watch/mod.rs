@@ -13,6 +13,7 @@ use crate::sampler::clock::{cpu_clock_of_thread, read_clock, tick_ns};
 use crate::sampler::handler;
 use crate::sampler::ring::Ring;
 use crate::sampler::sample::{Sample, SampleKind};
+use crate::sampler::thread_id::forget_thread_ids;
 use crate::sampler::threads::ThreadFolder;
 use crate::sampler::timer::{CpuTimer, signals_reach_running_threads};
 use guests::Guests;
@@ -123,6 +124,7 @@ impl Dropped {
 impl Sampler {
     /// Starts in the best mode that the system allows, at or after `at_best`.
     pub(crate) fn start(signal: libc::c_int, at_best: SamplingMode, max_frames: usize) -> Sampler {
+        forget_thread_ids();
         let capture = Capture::global();
         capture.unwinding.set_max_frames(max_frames);
         capture.unwinding.replace_space(AddressSpace::capture());
