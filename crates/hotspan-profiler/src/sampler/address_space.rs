@@ -6,6 +6,7 @@
 use crate::sampler::modules::{LoaderVersion, Module, SectionBytes, loaded_modules, loader_version};
 use framehop::{MustNotAllocateDuringUnwind, Unwinder};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The unwinder that may run inside a handler.
 pub(crate) type HandlerUnwinder = framehop::UnwinderNative<SectionBytes, MustNotAllocateDuringUnwind>;
@@ -21,6 +22,8 @@ pub(crate) struct MappedRange {
 
 /// An immutable view of mappings and modules.
 pub(crate) struct AddressSpace {
+    /// A number that no other snapshot of the process has.
+    pub(crate) serial: u64,
     pub(crate) readable: Arc<[MappedRange]>,
     pub(crate) unwinder: HandlerUnwinder,
     pub(crate) modules: Arc<[Module]>,
@@ -46,12 +49,13 @@ impl AddressSpace {
         for module in modules.iter() {
             unwinder.add_module(module.for_unwinder());
         }
-        AddressSpace { readable: read_mappings(), unwinder, modules, loader_version }
+        AddressSpace { serial: next_serial(), readable: read_mappings(), unwinder, modules, loader_version }
     }
 
     /// The same modules with mappings as they are now: what a new thread needs.
     pub(crate) fn with_fresh_mappings(&self) -> AddressSpace {
         AddressSpace {
+            serial: next_serial(),
             readable: read_mappings(),
             unwinder: self.unwinder.clone(),
             modules: Arc::clone(&self.modules),
@@ -67,6 +71,12 @@ impl AddressSpace {
         let grown_into = range.is_main_stack && range.start.saturating_sub(address) < LARGEST_STACK_GROWTH;
         (range.start <= address || grown_into).then_some(range)
     }
+}
+
+fn next_serial() -> u64 {
+    // From one: a place that remembers none has zero.
+    static TAKEN: AtomicU64 = AtomicU64::new(0);
+    TAKEN.fetch_add(1, Ordering::Relaxed) + 1
 }
 
 fn read_mappings() -> Arc<[MappedRange]> {

@@ -5,7 +5,9 @@
 //! The main thread's stack is known by name. Any other stack (a coroutine's, an alternate signal stack) is read
 //! through the kernel, which answers "no" where a load would crash.
 
-use crate::sampler::address_space::AddressSpace;
+use crate::sampler::address_space::{AddressSpace, MappedRange};
+use std::mem::MaybeUninit;
+use std::ops::Range;
 
 const CHUNK_WORDS: usize = 64;
 /// Kernel reads one sample may make: enough for ordinary stacks, and bounded for hostile ones.
@@ -17,24 +19,36 @@ const RED_ZONE: u64 = 128;
 /// Bounds inside which loads are safe, or a window read through the kernel.
 #[derive(Debug)]
 pub(crate) struct StackReader {
-    trusted: std::ops::Range<u64>,
+    trusted: Range<u64>,
     is_unknown: bool,
     window_start: u64,
     window_words: usize,
-    window: [u64; CHUNK_WORDS],
+    /// Filled as far as `window_words` tells: most stacks need none, and to clear it would cost each sample.
+    window: [MaybeUninit<u64>; CHUNK_WORDS],
     kernel_reads: u32,
 }
 
 impl StackReader {
-    /// A reader for the stack that `sp` points into.
-    pub(crate) fn for_stack(space: Option<&AddressSpace>, sp: u64, thread_pointer: u64) -> StackReader {
-        let stack = StackKind::of(space, sp, thread_pointer);
+    /// A reader for the stack that `sp` points into, which is most often the one that was read last.
+    pub(crate) fn for_stack(space: &AddressSpace, sp: u64, thread_pointer: u64, last: &mut LastStack) -> StackReader {
+        if let Some(end) = last.end_if_same(space, sp, thread_pointer) {
+            return StackReader::of_kind(StackKind::OwnUpTo(end), sp);
+        }
+        let mapping = space.mapping_of(sp);
+        let stack = StackKind::of(space, mapping, sp, thread_pointer);
+        if let (StackKind::OwnUpTo(end), Some(mapping)) = (stack, mapping) {
+            *last = LastStack { space_serial: space.serial, thread_pointer, range: mapping.start..end };
+        }
+        StackReader::of_kind(stack, sp)
+    }
+
+    fn of_kind(stack: StackKind, sp: u64) -> StackReader {
         StackReader {
             is_unknown: stack == StackKind::Unknown,
             trusted: if let StackKind::OwnUpTo(end) = stack { sp.saturating_sub(RED_ZONE)..end } else { 0..0 },
             window_start: 0,
             window_words: 0,
-            window: [0; CHUNK_WORDS],
+            window: [MaybeUninit::uninit(); CHUNK_WORDS],
             kernel_reads: 0,
         }
     }
@@ -61,7 +75,8 @@ impl StackReader {
     fn read_through_kernel(&mut self, address: u64) -> Result<u64, ()> {
         let in_window = |reader: &StackReader| {
             let index = address.wrapping_sub(reader.window_start) / 8;
-            (index < reader.window_words as u64).then(|| reader.window[index as usize])
+            // SAFETY: the kernel has filled as many words as are told.
+            (index < reader.window_words as u64).then(|| unsafe { reader.window[index as usize].assume_init() })
         };
         if let Some(word) = in_window(self) {
             return Ok(word);
@@ -109,6 +124,22 @@ pub(crate) fn read_words(addresses: &[u64], words: &mut Vec<u64>) {
     }
 }
 
+/// The stack that was last found, so that the next sample of its thread need not search for it.
+#[derive(Debug, Default)]
+pub(crate) struct LastStack {
+    space_serial: u64,
+    thread_pointer: u64,
+    range: Range<u64>,
+}
+
+impl LastStack {
+    /// Where the stack ends up to which it may be read, if `sp` lies in it, on the same thread and by the same snapshot.
+    fn end_if_same(&self, space: &AddressSpace, sp: u64, thread_pointer: u64) -> Option<u64> {
+        let is_same = self.space_serial == space.serial && self.thread_pointer == thread_pointer;
+        (is_same && self.range.contains(&sp)).then_some(self.range.end)
+    }
+}
+
 /// Which stack a thread runs on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum StackKind {
@@ -121,9 +152,9 @@ enum StackKind {
 }
 
 impl StackKind {
-    fn of(space: Option<&AddressSpace>, sp: u64, thread_pointer: u64) -> StackKind {
-        let Some(space) = space else { return StackKind::Unknown };
-        match space.mapping_of(sp) {
+    /// The kind of the stack that lies in `mapping`, which holds `sp`.
+    fn of(space: &AddressSpace, mapping: Option<MappedRange>, sp: u64, thread_pointer: u64) -> StackKind {
+        match mapping {
             None => StackKind::Unknown,
             Some(mapping) if mapping.is_main_stack => StackKind::OwnUpTo(mapping.end),
             Some(mapping) if sp < thread_pointer && thread_pointer < mapping.end => StackKind::OwnUpTo(thread_pointer),
@@ -162,7 +193,8 @@ mod tests {
             let space = AddressSpace::capture();
             let local = 0x1234_5678u64;
             let address = &raw const local as u64;
-            let mut reader = StackReader::for_stack(Some(&space), address, thread_pointer());
+            let mut last = LastStack::default();
+            let mut reader = StackReader::for_stack(&space, address, thread_pointer(), &mut last);
             assert!(!reader.trusted.is_empty());
             assert_eq!(reader.read(address), Ok(local));
             assert_eq!(reader.read(address + 1), Err(()));
@@ -172,12 +204,39 @@ mod tests {
         .unwrap();
     }
 
+    /// Scenario: a thread asks for its stack twice, then with another snapshot, a stack pointer elsewhere, and as another thread.
+    /// Guarantee: only the second time the answer is remembered, and it is the same as the first.
+    #[test]
+    fn the_last_stack_is_remembered() {
+        std::thread::spawn(|| {
+            let (space, local, mut last) = (AddressSpace::capture(), 0u64, LastStack::default());
+            let (sp, pointer) = (&raw const local as u64, thread_pointer());
+            assert_eq!(last.end_if_same(&space, sp, pointer), None);
+            let first = StackReader::for_stack(&space, sp, pointer, &mut last).trusted;
+            assert_eq!(last.end_if_same(&space, sp, pointer), Some(first.end));
+            assert_eq!(StackReader::for_stack(&space, sp, pointer, &mut last).trusted, first);
+            assert_eq!(last.end_if_same(&AddressSpace::capture(), sp, pointer), None);
+            assert_eq!(last.end_if_same(&space, pointer, pointer), None);
+            assert_eq!(last.end_if_same(&space, sp, pointer + 8), None);
+            // What is no stack of this thread is not remembered as one.
+            let elsewhere = StackReader::for_stack(&space, main_code(), pointer, &mut last);
+            assert!(elsewhere.trusted.is_empty());
+            assert_eq!(last.end_if_same(&space, main_code(), pointer), None);
+        })
+        .join()
+        .unwrap();
+    }
+
+    fn main_code() -> u64 {
+        main_code as *const () as u64
+    }
+
     /// Scenario: a stack that no snapshot knows, and an address that is not mapped at all.
     /// Guarantee: the first is read through the kernel, the second is refused without a fault.
     #[test]
     fn unknown_memory_is_read_through_the_kernel() {
         let heap: Vec<u64> = (0..200).collect();
-        let mut reader = StackReader::for_stack(None, heap.as_ptr() as u64, 0);
+        let mut reader = StackReader::of_kind(StackKind::Unknown, heap.as_ptr() as u64);
         for (index, word) in heap.iter().enumerate() {
             assert_eq!(reader.read(heap.as_ptr() as u64 + 8 * index as u64), Ok(*word));
         }

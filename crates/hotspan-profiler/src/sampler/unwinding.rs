@@ -8,7 +8,7 @@
 use crate::sampler::address_space::AddressSpace;
 use crate::sampler::registers::Registers;
 use crate::sampler::sample::{FLAG_LEAF_ONLY, FLAG_TRUNCATED};
-use crate::sampler::stack_reader::{StackReader, thread_pointer};
+use crate::sampler::stack_reader::{LastStack, StackReader, thread_pointer};
 use framehop::{FrameAddress, MustNotAllocateDuringUnwind, Unwinder};
 use std::cell::UnsafeCell;
 use std::ptr::null_mut;
@@ -21,6 +21,7 @@ pub(crate) const MAX_FRAMES: usize = 256;
 struct Scratch {
     cache: framehop::CacheNative<MustNotAllocateDuringUnwind>,
     frames: [u64; MAX_FRAMES],
+    last_stack: LastStack,
 }
 
 /// One cache; `uses` is odd while someone holds it.
@@ -68,7 +69,11 @@ impl Unwinding {
         let permits = (0..(processors * 2).clamp(4, 64))
             .map(|_| Permit {
                 uses: AtomicU64::new(0),
-                scratch: UnsafeCell::new(Scratch { cache: framehop::CacheNative::new_in(), frames: [0; MAX_FRAMES] }),
+                scratch: UnsafeCell::new(Scratch {
+                    cache: framehop::CacheNative::new_in(),
+                    frames: [0; MAX_FRAMES],
+                    last_stack: LastStack::default(),
+                }),
             })
             .collect();
         Unwinding {
@@ -123,7 +128,7 @@ impl Unwinding {
             return FLAG_LEAF_ONLY;
         };
         let max_frames = self.max_frames.load(Ordering::Relaxed);
-        let mut reader = StackReader::for_stack(Some(space), registers.sp, thread_pointer());
+        let mut reader = StackReader::for_stack(space, registers.sp, thread_pointer(), &mut scratch.last_stack);
         if reader.is_unknown() {
             self.unknown_stacks.fetch_add(1, Ordering::Relaxed);
         }
