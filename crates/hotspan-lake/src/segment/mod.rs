@@ -6,6 +6,7 @@
 mod chunk;
 mod column_cache;
 mod column_join;
+mod column_writer;
 pub(crate) mod dense_columns;
 mod footers;
 pub mod id_index;
@@ -18,6 +19,7 @@ mod pruning;
 mod read_options;
 mod reader;
 mod row_group;
+mod row_group_writer;
 mod trace_rows;
 
 use std::ops::{Deref, Range};

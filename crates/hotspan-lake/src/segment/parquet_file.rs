@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use arrow::array::{Array, FixedSizeBinaryArray, RecordBatch};
 use arrow::datatypes::{DataType, SchemaRef};
 use bytes::Bytes;
-use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::file::metadata::SortingColumn;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
@@ -17,6 +16,7 @@ use super::Piece;
 use super::dense_columns::DenseColumns;
 use super::id_index::{IdIndexBuilder, IdKind};
 use super::l0::time_range;
+use super::row_group_writer::RowGroupWriter;
 use crate::compaction::attributes::ATTRIBUTE_PREFIX;
 use crate::error::{LakeError, Result};
 use crate::store::{BlobStore, BlobWriter};
@@ -52,7 +52,7 @@ pub(crate) struct ParquetSegmentWriter {
     level: u8,
     partition: i64,
     path: String,
-    writer: ArrowWriter<SharedWriter>,
+    writer: RowGroupWriter<SharedWriter>,
     object: SharedWriter,
     index: Option<IndexedIds>,
     rows: u64,
@@ -69,7 +69,8 @@ struct IndexedIds {
 impl ParquetSegmentWriter {
     pub(crate) fn create(store: &dyn BlobStore, path: String, plan: &FilePlan<'_>) -> Result<Self> {
         let object = SharedWriter::new(store.create(&path)?);
-        let writer = ArrowWriter::try_new(object.clone(), Arc::clone(plan.schema), Some(writer_properties(plan)))?;
+        let level = zstd_level(plan.table, plan.level);
+        let writer = RowGroupWriter::new(object.clone(), plan.schema, writer_properties(plan), level)?;
         Ok(Self {
             table: plan.table,
             level: plan.level,
@@ -99,7 +100,7 @@ impl ParquetSegmentWriter {
 
     /// About how large the file is so far.
     pub(crate) fn bytes_so_far(&self) -> usize {
-        self.writer.bytes_written() + self.writer.in_progress_size()
+        self.writer.bytes_so_far()
     }
 
     /// Makes the file and its index durable.
