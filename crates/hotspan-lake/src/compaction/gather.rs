@@ -5,20 +5,22 @@
 
 use std::sync::Arc;
 
+use super::codebook::{Codebook, Meanings};
+use crate::error::Result;
+use crate::table;
 use arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, DictionaryArray, FixedSizeBinaryArray, Int32Array, RecordBatch, StringArray,
+    Array, ArrayRef, AsArray, BooleanArray, DictionaryArray, FixedSizeBinaryArray, Int32Array, RecordBatch,
 };
 use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow::compute::interleave;
 use arrow::datatypes::{DataType, Field, Int32Type, SchemaRef};
-use hashbrown::HashMap;
-
-use crate::error::Result;
-use crate::rows::TextColumn;
-use crate::table;
 
 /// A row of one of the batches: which batch, and which row of it.
 pub(super) type Place = (usize, usize);
+
+/// The codes of each column of a schema, where texts are coded.
+#[derive(Default)]
+pub(super) struct Codebooks(Vec<Codebook>);
 
 /// Batches of one schema, ready to be picked from.
 pub(super) struct Gather<'b> {
@@ -39,21 +41,30 @@ enum Column<'b> {
 /// The codes of one batch.
 struct CodedPart<'b> {
     codes: &'b Int32Array,
-    /// For each of the batch's own codes the one among the texts of all batches.
-    meanings: Arc<[i32]>,
+    meanings: Meanings,
 }
 
 impl<'b> Gather<'b> {
     /// Columns are found by their names, and those of the batches that the schema does not have are left out.
     pub(super) fn new(schema: &SchemaRef, batches: &'b [RecordBatch]) -> Result<Self> {
-        let column = |field: &Arc<Field>| {
+        Self::with_codebooks(schema, batches, &mut Codebooks::default())
+    }
+
+    /// The same with codes that may be those of earlier batches.
+    pub(super) fn with_codebooks(
+        schema: &SchemaRef,
+        batches: &'b [RecordBatch],
+        codebooks: &mut Codebooks,
+    ) -> Result<Self> {
+        codebooks.0.resize_with(schema.fields().len(), Codebook::default);
+        let column = |(field, codebook): (&Arc<Field>, &mut Codebook)| {
             let parts = batches.iter().map(|batch| {
                 let index = batch.schema_ref().index_of(field.name())?;
                 Ok(batch.column(index).as_ref())
             });
-            Column::new(field.data_type(), parts.collect::<Result<_>>()?)
+            Column::new(field.data_type(), parts.collect::<Result<_>>()?, codebook)
         };
-        let columns = schema.fields().iter().map(column).collect::<Result<_>>()?;
+        let columns = schema.fields().iter().zip(&mut codebooks.0).map(column).collect::<Result<_>>()?;
         Ok(Self { schema: Arc::clone(schema), columns })
     }
 
@@ -65,7 +76,7 @@ impl<'b> Gather<'b> {
 }
 
 impl<'b> Column<'b> {
-    fn new(data_type: &DataType, parts: Vec<&'b dyn Array>) -> Result<Self> {
+    fn new(data_type: &DataType, parts: Vec<&'b dyn Array>, codebook: &mut Codebook) -> Result<Self> {
         Ok(match data_type {
             DataType::FixedSizeBinary(16) => {
                 Self::LongIds(parts.iter().map(|part| part.as_fixed_size_binary()).collect())
@@ -74,34 +85,20 @@ impl<'b> Column<'b> {
                 Self::ShortIds(parts.iter().map(|part| part.as_fixed_size_binary()).collect())
             }
             DataType::Boolean => Self::Flags(parts.iter().map(|part| part.as_boolean()).collect()),
-            coded if *coded == table::dictionary() => return Self::coded(parts),
+            coded if *coded == table::dictionary() => return Self::coded(parts, codebook),
             _ => Self::Others(parts),
         })
     }
 
-    fn coded(parts: Vec<&'b dyn Array>) -> Result<Self> {
-        let mut texts = TextColumn::default();
-        let mut codes_of_texts: HashMap<&'b str, i32> = HashMap::new();
-        let mut last: Option<(&'b ArrayRef, Arc<[i32]>)> = None;
+    fn coded(parts: Vec<&'b dyn Array>, codebook: &mut Codebook) -> Result<Self> {
+        codebook.begin();
         let mut coded = Vec::with_capacity(parts.len());
         for part in parts {
             let part: &'b DictionaryArray<Int32Type> = part.as_dictionary();
-            let values: &'b StringArray = part.values().as_string();
-            let meaning = |text: &'b str| {
-                *codes_of_texts.entry(text).or_insert_with(|| {
-                    texts.push(text);
-                    texts.len() as i32 - 1
-                })
-            };
-            let meanings = match &last {
-                // Batches of one file share their texts.
-                Some((known, meanings)) if Arc::ptr_eq(known, part.values()) => Arc::clone(meanings),
-                _ => values.iter().map(Option::unwrap_or_default).map(meaning).collect(),
-            };
-            last = Some((part.values(), Arc::clone(&meanings)));
+            let meanings = codebook.meanings(part.values(), part.values().as_string());
             coded.push(CodedPart { codes: part.keys(), meanings });
         }
-        Ok(Self::Coded { parts: coded, texts: Arc::new(texts.finish(false)?) })
+        Ok(Self::Coded { parts: coded, texts: codebook.texts()? })
     }
 
     fn rows(&self, places: &[Place]) -> Result<ArrayRef> {
@@ -150,7 +147,7 @@ fn gather_nulls<'n>(places: &[Place], nulls: impl Iterator<Item = Option<&'n Nul
 
 #[cfg(test)]
 mod tests {
-    use arrow::array::{Int64Array, UInt64Array};
+    use arrow::array::{Int64Array, StringArray, UInt64Array};
     use arrow::compute::interleave_record_batch;
     use arrow::datatypes::Schema;
 

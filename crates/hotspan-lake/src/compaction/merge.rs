@@ -12,10 +12,11 @@ use hotspan_model::TenantId;
 use super::attribute_counts::AttributeCounts;
 use super::attributes::{ATTRIBUTE_PREFIX, AttributeColumns, ColumnType, attribute_field};
 use super::first_level::{is_set, write_segment};
-use super::gather::{Gather, Place};
+use super::gather::{Codebooks, Gather, Place};
 use super::keys::SortKeys;
 use super::rollup::{RollupRow, RollupSums, rollup_batch};
 use crate::error::Result;
+use crate::segment::coded_columns::CodedColumns;
 use crate::segment::dense_columns::DenseColumns;
 use crate::segment::parquet_file::{FilePlan, ParquetSegmentWriter};
 use crate::segment::{Piece, ReadOptions, Segment};
@@ -41,8 +42,13 @@ struct Input {
 }
 
 impl Input {
-    async fn open(lake: &Lake, segment: &Arc<Segment>, conform: Option<Arc<AttributeColumns>>) -> Result<Self> {
-        let options = ReadOptions::default().batch_rows(BATCH_ROWS);
+    async fn open(
+        lake: &Lake,
+        segment: &Arc<Segment>,
+        conform: Option<Arc<AttributeColumns>>,
+        coded: &Arc<CodedColumns>,
+    ) -> Result<Self> {
+        let options = ReadOptions::default().batch_rows(BATCH_ROWS).coded(Arc::clone(coded));
         let stream = lake.reader().stream(segment, options).await?;
         let mut input = Self {
             stream,
@@ -97,12 +103,18 @@ pub(super) async fn merge_segments(
         _ => None,
     };
     let schema = columns.as_ref().map_or_else(|| table.schema(), |columns| Arc::clone(columns.schema()));
+    // Nearly always the inputs have the very columns of the output. Then nothing looks into texts on their way.
+    let is_same = lake.reader().all_have_schema(inputs, &schema).await?;
+    let coded = if is_same { lake.reader().coded_columns(inputs).await? } else { CodedColumns::default() };
+    let (columns, coded) = (columns.filter(|_| !is_same), Arc::new(coded));
     let mut opened = Vec::with_capacity(inputs.len());
     for segment in inputs {
-        opened.push(Input::open(lake, segment, columns.clone()).await?);
+        opened.push(Input::open(lake, segment, columns.clone(), &coded).await?);
     }
     let dense = lake.reader().dense_columns(inputs).await?;
-    let mut output = Output { lake, tenant, table, partition, level, schema, dense, writer: None, written: Vec::new() };
+    let gathered = coded.in_schema(&schema);
+    let mut output =
+        Output { lake, tenant, table, partition, level, schema, gathered, dense, writer: None, written: Vec::new() };
     match table {
         Table::Rollup15s => {
             let mut hours = RollupSums::new(Table::Rollup1h);
@@ -123,6 +135,8 @@ struct Output<'a> {
     partition: i64,
     level: u8,
     schema: SchemaRef,
+    /// The same with some texts in dictionaries.
+    gathered: SchemaRef,
     dense: DenseColumns,
     writer: Option<ParquetSegmentWriter>,
     written: Vec<Piece>,
@@ -183,6 +197,7 @@ async fn merge_rows(mut inputs: Vec<Input>, output: &mut Output<'_>) -> Result<(
     let mut places: Vec<Option<usize>> = vec![None; inputs.len()];
     let mut picked: Vec<Place> = Vec::with_capacity(BATCH_ROWS);
     let mut last_key: Vec<u64> = Vec::new();
+    let mut codebooks = Codebooks::default();
     while let Some((first, second)) = next_run(&inputs) {
         let end = match second {
             Some(second) => inputs[first].keys.end_of_run(inputs[first].row, inputs[second].key()),
@@ -209,16 +224,21 @@ async fn merge_rows(mut inputs: Vec<Input>, output: &mut Output<'_>) -> Result<(
             places[first] = None;
         }
         if picked.len() >= BATCH_ROWS {
-            flush_picked(&mut batches, &mut picked, output)?;
+            flush_picked(&mut batches, &mut picked, &mut codebooks, output)?;
             places.fill(None);
         }
     }
-    flush_picked(&mut batches, &mut picked, output)
+    flush_picked(&mut batches, &mut picked, &mut codebooks, output)
 }
 
-fn flush_picked(batches: &mut Vec<RecordBatch>, picked: &mut Vec<Place>, output: &mut Output<'_>) -> Result<()> {
+fn flush_picked(
+    batches: &mut Vec<RecordBatch>,
+    picked: &mut Vec<Place>,
+    codebooks: &mut Codebooks,
+    output: &mut Output<'_>,
+) -> Result<()> {
     if !picked.is_empty() {
-        let rows = Gather::new(&output.schema, batches)?.rows(picked)?;
+        let rows = Gather::with_codebooks(&output.gathered, batches, codebooks)?.rows(picked)?;
         output.write(&rows)?;
     }
     batches.clear();

@@ -13,6 +13,7 @@ mod attribute_counts;
 mod attribute_entries;
 mod attribute_values;
 pub mod attributes;
+mod codebook;
 mod derived;
 mod first_level;
 mod gather;

@@ -4,6 +4,7 @@
 //! Parquet, one file a table and partition (level 1 and up), with an index of the ids inside.
 
 mod chunk;
+pub(crate) mod coded_columns;
 mod column_cache;
 mod column_join;
 mod column_writer;

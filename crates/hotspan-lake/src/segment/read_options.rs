@@ -7,6 +7,7 @@ use arrow::array::{BooleanArray, RecordBatch, RecordBatchOptions, TimestampNanos
 use arrow::compute::filter_record_batch;
 use arrow::datatypes::Schema;
 
+use super::coded_columns::CodedColumns;
 use crate::error::Result;
 
 /// Rows of a segment, as ranges in ascending order.
@@ -26,6 +27,7 @@ pub struct ReadOptions {
     pub(super) rows: Option<RowRanges>,
     pub(super) filter: Option<RowPredicate>,
     pub(super) batch_rows: Option<usize>,
+    pub(super) coded: Option<Arc<CodedColumns>>,
 }
 
 #[derive(Clone)]
@@ -114,6 +116,13 @@ impl ReadOptions {
     ) -> Self {
         let columns = columns.iter().map(|name| (*name).to_owned()).collect();
         self.filter = Some(RowPredicate { columns, matches: Arc::new(matches) });
+        self
+    }
+
+    /// These columns in dictionaries.
+    #[must_use]
+    pub(crate) fn coded(mut self, columns: Arc<CodedColumns>) -> Self {
+        self.coded = Some(columns);
         self
     }
 

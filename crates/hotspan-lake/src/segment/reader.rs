@@ -13,7 +13,7 @@ use futures::stream::BoxStream;
 use futures::{FutureExt, StreamExt, TryStreamExt};
 use hashbrown::HashMap;
 use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::{ArrowPredicateFn, ArrowReaderOptions, RowFilter};
+use parquet::arrow::arrow_reader::{ArrowPredicateFn, ArrowReaderMetadata, ArrowReaderOptions, RowFilter};
 use parquet::arrow::async_reader::{AsyncFileReader, ParquetRecordBatchStreamBuilder};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::ParquetMetaData;
@@ -179,7 +179,11 @@ impl SegmentReader {
             return Ok(futures::stream::iter(batches.into_iter().map(Ok)).boxed());
         }
         let file = self.file_of(segment, &footer);
-        let arrow_metadata = footer.indexed(self.store.as_ref(), segment).await?.clone();
+        let mut arrow_metadata = footer.indexed(self.store.as_ref(), segment).await?.clone();
+        if let Some(coded) = &options.coded {
+            let types = ArrowReaderOptions::new().with_schema(coded.in_schema(arrow_metadata.schema()));
+            arrow_metadata = ArrowReaderMetadata::try_new(Arc::clone(arrow_metadata.metadata()), types)?;
+        }
         let schema = Arc::clone(arrow_metadata.schema());
         let (row_groups, selection) = prune(&arrow_metadata, &options)?;
         if row_groups.is_empty() {
