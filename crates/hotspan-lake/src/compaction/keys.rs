@@ -131,33 +131,54 @@ impl SortKeys {
 pub(super) fn sorted_places(batches: &[SortKeys]) -> Vec<Place> {
     let mut rows = Vec::with_capacity(batches.iter().map(SortKeys::len).sum());
     for (batch, keys) in batches.iter().enumerate() {
-        rows.extend((0..keys.len()).map(|row| KeyedRow { words: [0; 2], batch: batch as u32, row: row as u32 }));
+        rows.extend((0..keys.len()).map(|row| KeyedRow { word: 0, place: (batch as u64) << 32 | row as u64 }));
     }
     sort_from_word(&mut rows, batches, 0);
-    rows.into_iter().map(|row| (row.batch as usize, row.row as usize)).collect()
+    rows.into_iter().map(|row| row.place()).collect()
 }
 
-/// A row, and the words of its key that are compared just now: beside it, so that sorting need not look far.
+/// A row, and the word of its key that is compared just now: beside it, so that sorting need not look far.
+#[derive(Clone, Copy)]
 struct KeyedRow {
-    words: [u64; 2],
-    batch: u32,
-    row: u32,
+    word: u64,
+    /// The batch in the upper half, the row in the lower one.
+    place: u64,
 }
 
-/// Sorts rows by the words of their keys from `word` on, two at a time: what two words can't tell apart is mostly a small
-/// group, such as the spans of a trace or the samples of a profile.
-fn sort_from_word(rows: &mut [KeyedRow], batches: &[SortKeys], word: usize) {
-    for row in &mut *rows {
-        let key = batches[row.batch as usize].get(row.row as usize);
-        let rest = key.get(word..).unwrap_or_default();
-        row.words = [rest.first().copied().unwrap_or(0), rest.get(1).copied().unwrap_or(0)];
+impl KeyedRow {
+    fn place(self) -> Place {
+        ((self.place >> 32) as usize, self.place as u32 as usize)
     }
-    rows.sort_unstable_by_key(|row| (row.words, row.batch, row.row));
+}
+
+/// Rows on average that runs of the same word must have to be moved as a whole.
+const MIN_RUN: usize = 4;
+
+/// Sorts rows that are in the order of their places by the words of their keys from `word` on. What one word can't tell apart
+/// is sorted by the next: mostly a small group, such as the spans of a trace.
+fn sort_from_word(rows: &mut [KeyedRow], batches: &[SortKeys], word: usize) {
     let width = batches.iter().map(|keys| keys.width).max().unwrap_or(0);
-    if word + 2 < width {
-        for group in rows.chunk_by_mut(|a, b| a.words == b.words).filter(|group| group.len() > 1) {
-            sort_from_word(group, batches, word + 2);
+    if word >= width {
+        return;
+    }
+    for row in &mut *rows {
+        let (batch, at) = row.place();
+        row.word = batches[batch].get(at)[word];
+    }
+    if !rows.is_sorted_by_key(|row| row.word) {
+        // Samples of a profile come together and have the same series, window and often trace.
+        let runs = 1 + rows.windows(2).filter(|pair| pair[0].word != pair[1].word).count();
+        if runs * MIN_RUN <= rows.len() {
+            let mut runs: Vec<&[KeyedRow]> = rows.chunk_by(|a, b| a.word == b.word).collect();
+            runs.sort_by_key(|run| run[0].word);
+            let sorted = runs.concat();
+            rows.copy_from_slice(&sorted);
+        } else {
+            rows.sort_unstable_by_key(|row| (row.word, row.place));
         }
+    }
+    for group in rows.chunk_by_mut(|a, b| a.word == b.word).filter(|group| group.len() > 1) {
+        sort_from_word(group, batches, word + 1);
     }
 }
 
