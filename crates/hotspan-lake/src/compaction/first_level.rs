@@ -85,16 +85,22 @@ fn write_spans(target: Target<'_>, batches: &[RecordBatch], keys: &[SortKeys], p
 fn write_samples(target: Target<'_>, batches: &[RecordBatch], places: &[Place]) -> Result<Vec<Piece>> {
     let schema = Table::Samples.schema();
     let gather = Gather::new(&schema, batches)?;
-    let mut sums = RollupSums::new(Table::Rollup15s);
+    // Samples of a partition lie in the windows of the same partition, and come in the order of these.
+    let (rollup, rollup_schema) = (Table::Rollup15s, Table::Rollup15s.schema());
+    let mut sums = RollupSums::new(rollup);
+    let mut sums_file = target.create(rollup, &rollup_schema)?;
     let mut file = target.create(Table::Samples, &schema)?;
     for chunk in places.chunks(CHUNK_ROWS) {
         let samples = gather.rows(chunk)?;
         sums.add_samples(&samples)?;
+        if let Some(complete) = sums.take_complete(CHUNK_ROWS)? {
+            sums_file.write(&complete)?;
+        }
         file.write(&samples)?;
     }
-    let mut written = write_derived(target, Table::Rollup15s, sums.finish()?)?;
-    written.push(file.finish(target.lake.store().as_ref())?);
-    Ok(written)
+    sums_file.write(&sums.finish()?)?;
+    let store = target.lake.store().as_ref();
+    Ok(vec![sums_file.finish(store)?, file.finish(store)?])
 }
 
 fn write_rows(target: Target<'_>, table: Table, batches: &[RecordBatch], places: &[Place]) -> Result<Piece> {

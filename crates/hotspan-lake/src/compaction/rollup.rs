@@ -118,6 +118,18 @@ impl RollupSums {
         self.rows.extend(rows);
     }
 
+    /// Rows that are complete, if there are so many and all came in the order of the table: those of the groups before the
+    /// open one.
+    pub(crate) fn take_complete(&mut self, at_least: usize) -> Result<Option<RecordBatch>> {
+        if !self.in_order || self.rows.len() < at_least {
+            return Ok(None);
+        }
+        // The last one stays, to tell whether what follows is in order.
+        let last = self.rows.split_off(self.rows.len() - 1);
+        let complete = std::mem::replace(&mut self.rows, last);
+        rollup_batch(self.table, complete.into_iter()).map(Some)
+    }
+
     /// The rows in the order of the table.
     pub(crate) fn finish(mut self) -> Result<RecordBatch> {
         self.close_group();
