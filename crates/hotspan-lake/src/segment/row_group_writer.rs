@@ -1,14 +1,13 @@
-//! Writing a Parquet file row group by row group, each column by the writer that suits it.
+//! Writing a Parquet file row group by row group.
 
 use std::io::Write;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, RecordBatch};
-use arrow::datatypes::{Field, SchemaRef};
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
 use parquet::arrow::ArrowWriter;
-use parquet::arrow::arrow_writer::{ArrowColumnWriter, ArrowRowGroupWriterFactory, compute_leaves};
 use parquet::errors::{ParquetError, Result};
-use parquet::file::properties::{WriterProperties, WriterPropertiesPtr};
+use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 
 use super::column_writer::{ColumnWriter, PageCompressor, leaf_types, leaves_of, lists_of};
@@ -16,8 +15,6 @@ use super::column_writer::{ColumnWriter, PageCompressor, leaf_types, leaves_of, 
 /// A Parquet file being written.
 pub(super) struct RowGroupWriter<W: Write + Send> {
     file: SerializedFileWriter<W>,
-    factory: ArrowRowGroupWriterFactory,
-    properties: WriterPropertiesPtr,
     schema: SchemaRef,
     compressor: PageCompressor,
     group: Option<RowGroup>,
@@ -26,30 +23,20 @@ pub(super) struct RowGroupWriter<W: Write + Send> {
 /// The row group that is being filled.
 struct RowGroup {
     rows: usize,
-    leaves: Vec<LeafWriter>,
-}
-
-/// Who writes a leaf column.
-enum LeafWriter {
-    /// This crate does.
-    Ours(Box<ColumnWriter>),
-    /// The parquet crate does.
-    Theirs(Box<ArrowColumnWriter>),
+    leaves: Vec<ColumnWriter>,
 }
 
 impl<W: Write + Send> RowGroupWriter<W> {
     /// A writer for batches of a schema; pages are compressed as hard as the level says.
     pub(super) fn new(sink: W, schema: &SchemaRef, properties: WriterProperties, zstd_level: i32) -> Result<Self> {
-        let (file, factory) =
-            ArrowWriter::try_new(sink, Arc::clone(schema), Some(properties))?.into_serialized_writer()?;
-        let properties = Arc::clone(file.properties());
-        let compressor = PageCompressor::new(zstd_level)?;
-        Ok(Self { file, factory, properties, schema: Arc::clone(schema), compressor, group: None })
+        // It knows how Arrow's types are told in a footer.
+        let (file, _) = ArrowWriter::try_new(sink, Arc::clone(schema), Some(properties))?.into_serialized_writer()?;
+        Ok(Self { file, schema: Arc::clone(schema), compressor: PageCompressor::new(zstd_level)?, group: None })
     }
 
-    /// Appends rows.
+    /// Appends rows. Texts may be coded where the schema has plain ones.
     pub(super) fn write(&mut self, batch: &RecordBatch) -> Result<()> {
-        let most_rows = self.properties.max_row_group_row_count().unwrap_or(usize::MAX);
+        let most_rows = self.file.properties().max_row_group_row_count().unwrap_or(usize::MAX);
         let mut rest = batch.clone();
         while rest.num_rows() > 0 {
             let mut group = match self.group.take() {
@@ -57,8 +44,7 @@ impl<W: Write + Send> RowGroupWriter<W> {
                 None => self.new_group()?,
             };
             let part = rest.slice(0, rest.num_rows().min(most_rows - group.rows));
-            for_each_column(&self.schema, &part, &mut group.leaves, &mut self.compressor)?;
-            group.rows += part.num_rows();
+            group.write(&part, &mut self.compressor)?;
             rest = rest.slice(part.num_rows(), rest.num_rows() - part.num_rows());
             let is_full = group.rows >= most_rows;
             self.group = Some(group);
@@ -72,11 +58,7 @@ impl<W: Write + Send> RowGroupWriter<W> {
     /// About how large the file is so far.
     pub(super) fn bytes_so_far(&self) -> usize {
         let leaves = self.group.iter().flat_map(|group| &group.leaves);
-        let buffered = leaves.map(|leaf| match leaf {
-            LeafWriter::Ours(writer) => writer.bytes_so_far(),
-            LeafWriter::Theirs(writer) => writer.get_estimated_total_bytes(),
-        });
-        self.file.bytes_written() + buffered.sum::<usize>()
+        self.file.bytes_written() + leaves.map(ColumnWriter::bytes_so_far).sum::<usize>()
     }
 
     /// Writes what is left, and the footer.
@@ -88,66 +70,35 @@ impl<W: Write + Send> RowGroupWriter<W> {
 
     fn new_group(&self) -> Result<RowGroup> {
         let types = self.schema.fields().iter().flat_map(|field| leaf_types(field.data_type()));
-        let columns = self.file.schema_descr().columns();
-        let theirs = self.factory.create_column_writers(self.file.flushed_row_groups().len())?;
-        let leaves =
-            columns.iter().zip(types).zip(theirs).map(|((column, data_type), theirs)| {
-                match ColumnWriter::new(column, &data_type, &self.properties) {
-                    Some(ours) => LeafWriter::Ours(Box::new(ours)),
-                    None => LeafWriter::Theirs(Box::new(theirs)),
-                }
-            });
-        Ok(RowGroup { rows: 0, leaves: leaves.collect() })
+        let columns = self.file.schema_descr().columns().iter().zip(types);
+        let leaves = columns.map(|(column, data_type)| ColumnWriter::new(column, &data_type, self.file.properties()));
+        Ok(RowGroup { rows: 0, leaves: leaves.collect::<Result<_>>()? })
     }
 
     fn end_group(&mut self) -> Result<()> {
         let Some(group) = self.group.take() else { return Ok(()) };
         let mut writer = self.file.next_row_group()?;
         for leaf in group.leaves {
-            match leaf {
-                LeafWriter::Ours(ours) => {
-                    let (bytes, close) = ours.close(&mut self.compressor)?;
-                    writer.append_column(&bytes, close)?;
-                }
-                LeafWriter::Theirs(theirs) => theirs.close()?.append_to_row_group(&mut writer)?,
-            }
+            let (bytes, close) = leaf.close(&mut self.compressor)?;
+            writer.append_column(&bytes, close)?;
         }
         writer.close()?;
         Ok(())
     }
 }
 
-fn for_each_column(
-    schema: &SchemaRef,
-    batch: &RecordBatch,
-    mut leaves: &mut [LeafWriter],
-    compressor: &mut PageCompressor,
-) -> Result<()> {
-    for (field, column) in schema.fields().iter().zip(batch.columns()) {
-        let (of_column, others) = leaves
-            .split_at_mut_checked(leaf_types(field.data_type()).len())
-            .ok_or_else(|| ParquetError::General(format!("column {} has no writer", field.name())))?;
-        write_column(field, column, of_column, compressor)?;
-        leaves = others;
-    }
-    Ok(())
-}
-
-fn write_column(
-    field: &Field,
-    column: &ArrayRef,
-    writers: &mut [LeafWriter],
-    compressor: &mut PageCompressor,
-) -> Result<()> {
-    let lists = lists_of(column);
-    let ours = leaves_of(column, lists.as_ref());
-    let needs_theirs = writers.iter().any(|writer| matches!(writer, LeafWriter::Theirs(_)));
-    let theirs = if needs_theirs { compute_leaves(field, column)? } else { Vec::new() };
-    for (at, writer) in writers.iter_mut().enumerate() {
-        match writer {
-            LeafWriter::Ours(writer) => writer.write(&ours[at], column.len(), compressor)?,
-            LeafWriter::Theirs(writer) => writer.write(&theirs[at])?,
+impl RowGroup {
+    fn write(&mut self, batch: &RecordBatch, compressor: &mut PageCompressor) -> Result<()> {
+        let mut writers = self.leaves.iter_mut();
+        for column in batch.columns() {
+            let lists = lists_of(column);
+            for leaf in leaves_of(column, lists.as_ref()) {
+                let writer = writers.next();
+                let too_many = || ParquetError::General("a batch has more columns than its file".to_owned());
+                writer.ok_or_else(too_many)?.write(&leaf, batch.num_rows(), compressor)?;
+            }
         }
+        self.rows += batch.num_rows();
+        Ok(())
     }
-    Ok(())
 }

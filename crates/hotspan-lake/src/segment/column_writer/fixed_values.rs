@@ -11,6 +11,7 @@ use arrow::datatypes::{
 use parquet::basic::{BoundaryOrder, Encoding};
 
 use super::bounds::{Bounds, BoundsOf};
+use super::delta::put_deltas;
 use super::dictionary::{Dictionary, Key};
 use super::hybrid;
 use super::values::Values;
@@ -24,15 +25,48 @@ pub(super) enum Order {
     Bytes,
 }
 
+/// How values are stored that are not coded.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum FixedEncoding {
+    Plain,
+    /// First the lowest byte of all values, then the next.
+    Split,
+    /// By their differences.
+    Deltas,
+}
+
+impl FixedEncoding {
+    /// None for what nothing here writes.
+    pub(super) fn new(encoding: Encoding) -> Option<Self> {
+        match encoding {
+            Encoding::PLAIN => Some(Self::Plain),
+            Encoding::BYTE_STREAM_SPLIT => Some(Self::Split),
+            Encoding::DELTA_BINARY_PACKED => Some(Self::Deltas),
+            _ => None,
+        }
+    }
+}
+
+impl From<FixedEncoding> for Encoding {
+    fn from(encoding: FixedEncoding) -> Self {
+        match encoding {
+            FixedEncoding::Plain => Self::PLAIN,
+            FixedEncoding::Split => Self::BYTE_STREAM_SPLIT,
+            FixedEncoding::Deltas => Self::DELTA_BINARY_PACKED,
+        }
+    }
+}
+
 /// A value of fixed size as a number whose lowest bytes are those that are stored, the lowest first.
 pub(super) trait FixedValue: Key + Ord + Send + 'static {
     /// A number that is ordered as the value is; the same again gives the value.
     fn rank(self, order: Order) -> Self;
 
+    /// Appends values as they are.
     fn put(values: &[Self], stored_bytes: usize, out: &mut Vec<u8>);
 
-    /// Byte by byte: first the lowest byte of all values.
-    fn put_split(values: &[Self], stored_bytes: usize, out: &mut Vec<u8>);
+    /// Appends values in another encoding, as far as there is one for this size.
+    fn put_encoded(values: &[Self], stored_bytes: usize, encoding: FixedEncoding, out: &mut Vec<u8>);
 
     /// Adds the values of a range of an array that are there.
     fn extend(values: &mut Vec<Self>, array: &dyn Array, range: Range<usize>, present: Option<&NullBuffer>);
@@ -56,9 +90,15 @@ impl FixedValue for u64 {
         }
     }
 
-    fn put_split(values: &[Self], stored_bytes: usize, out: &mut Vec<u8>) {
-        for byte in 0..stored_bytes {
-            out.extend(values.iter().map(|value| (value >> (8 * byte)) as u8));
+    fn put_encoded(values: &[Self], stored_bytes: usize, encoding: FixedEncoding, out: &mut Vec<u8>) {
+        match encoding {
+            FixedEncoding::Plain => Self::put(values, stored_bytes, out),
+            FixedEncoding::Split => {
+                for byte in 0..stored_bytes {
+                    out.extend(values.iter().map(|value| (value >> (8 * byte)) as u8));
+                }
+            }
+            FixedEncoding::Deltas => put_deltas(values, out),
         }
     }
 
@@ -92,10 +132,8 @@ impl FixedValue for u128 {
         values.iter().for_each(|value| out.extend_from_slice(&value.to_le_bytes()[..stored_bytes]));
     }
 
-    fn put_split(values: &[Self], stored_bytes: usize, out: &mut Vec<u8>) {
-        for byte in 0..stored_bytes {
-            out.extend(values.iter().map(|value| (value >> (8 * byte)) as u8));
-        }
+    fn put_encoded(values: &[Self], stored_bytes: usize, _: FixedEncoding, out: &mut Vec<u8>) {
+        Self::put(values, stored_bytes, out);
     }
 
     fn extend(values: &mut Vec<Self>, array: &dyn Array, range: Range<usize>, present: Option<&NullBuffer>) {
@@ -135,7 +173,7 @@ fn extend_from_ids<K, const BYTES: usize>(
 pub(super) struct FixedValues<V> {
     stored_bytes: usize,
     /// How they are stored without a dictionary.
-    encoding: Encoding,
+    encoding: FixedEncoding,
     dictionary: Option<Dictionary<V>>,
     /// Those of the page, coded or not.
     codes: Vec<u32>,
@@ -146,7 +184,12 @@ pub(super) struct FixedValues<V> {
 
 impl<V: FixedValue> FixedValues<V> {
     /// For values of so many bytes, with bounds if they have an order.
-    pub(super) fn new(stored_bytes: usize, encoding: Encoding, with_dictionary: bool, order: Option<Order>) -> Self {
+    pub(super) fn new(
+        stored_bytes: usize,
+        encoding: FixedEncoding,
+        with_dictionary: bool,
+        order: Option<Order>,
+    ) -> Self {
         Self {
             stored_bytes,
             encoding,
@@ -196,13 +239,9 @@ impl<V: FixedValue> Values for FixedValues<V> {
                 hybrid::put_codes(&self.codes, width, out);
                 Encoding::RLE_DICTIONARY
             }
-            None if self.encoding == Encoding::BYTE_STREAM_SPLIT => {
-                V::put_split(&self.page, self.stored_bytes, out);
-                self.encoding
-            }
             None => {
-                V::put(&self.page, self.stored_bytes, out);
-                Encoding::PLAIN
+                V::put_encoded(&self.page, self.stored_bytes, self.encoding, out);
+                self.encoding.into()
             }
         };
         self.codes.clear();

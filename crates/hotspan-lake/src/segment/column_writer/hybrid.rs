@@ -119,7 +119,7 @@ fn eight_bits(bits: &BooleanBuffer, at: usize) -> u8 {
 }
 
 /// Seven bits a byte, the lowest first; all but the last byte have their highest bit set.
-fn put_varint(mut number: u64, out: &mut Vec<u8>) {
+pub(super) fn put_varint(mut number: u64, out: &mut Vec<u8>) {
     while number > 0x7f {
         out.push(number as u8 | 0x80);
         number >>= 7;

@@ -3,9 +3,10 @@
 //! The parquet crate hashes and compares the value of every row, for every column anew, and takes levels one by one. That is
 //! most of what compaction would cost. Here codes that are known stay codes, levels are the bits that Arrow has of them, and
 //! all columns of a file share one compressor. The pages are the same, and the crate still writes their headers, the footer
-//! and the page indexes, and those columns that are encoded in other ways than here.
+//! and the page indexes. Only what the tables of the lake have is written: lists are not nested, and their items not optional.
 
 mod bounds;
+mod delta;
 mod dictionary;
 mod fixed_values;
 mod hybrid;
@@ -19,14 +20,14 @@ use std::ops::Range;
 use arrow::array::{Array, AsArray, BooleanBufferBuilder};
 use arrow::datatypes::DataType;
 use bytes::Bytes;
-use parquet::basic::{BoundaryOrder, Compression, Encoding};
+use parquet::basic::{BoundaryOrder, Encoding};
 use parquet::column::writer::ColumnCloseResult;
-use parquet::errors::Result;
+use parquet::errors::{ParquetError, Result};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::schema::types::ColumnDescPtr;
 
 use bounds::{PageBounds, chunk_statistics};
-use fixed_values::{FixedValues, Order};
+use fixed_values::{FixedEncoding, FixedValues, Order};
 use leaf::Rows;
 pub(super) use leaf::{Leaf, leaves_of, lists_of};
 pub(super) use pages::PageCompressor;
@@ -60,26 +61,21 @@ struct Limits {
 }
 
 impl ColumnWriter {
-    /// A writer for a leaf whose values have a type; none if its encoding or its levels are left to the parquet crate.
-    pub(super) fn new(column: &ColumnDescPtr, data_type: &DataType, properties: &WriterProperties) -> Option<Self> {
+    /// A writer for a leaf whose values have a type.
+    pub(super) fn new(column: &ColumnDescPtr, data_type: &DataType, properties: &WriterProperties) -> Result<Self> {
         let path = column.path();
         let codec = properties.compression(path);
-        if !matches!(codec, Compression::UNCOMPRESSED | Compression::ZSTD(_))
-            || column.max_def_level() > 1
-            || column.max_rep_level() > 1
-        {
-            return None;
-        }
         let has_bounds = properties.statistics_enabled(path) == EnabledStatistics::Page;
         let encoding = properties.encoding(path).unwrap_or(Encoding::PLAIN);
-        let with_dictionary = properties.dictionary_enabled(path);
-        let values = values_for(data_type, encoding, with_dictionary, has_bounds)?;
+        let values = values_for(data_type, encoding, properties.dictionary_enabled(path), has_bounds)
+            .filter(|_| column.max_def_level() <= 1 && column.max_rep_level() <= 1)
+            .ok_or_else(|| ParquetError::NYI(format!("column {path} of {data_type} can't be written in {encoding}")))?;
         let limits = Limits {
             page_rows: properties.data_page_row_count_limit(),
             page_bytes: properties.column_data_page_size_limit(path),
             dictionary_bytes: properties.column_dictionary_page_size_limit(path),
         };
-        Some(Self {
+        Ok(Self {
             column: ColumnDescPtr::clone(column),
             limits,
             values,
@@ -204,28 +200,26 @@ fn values_for(
     with_dictionary: bool,
     has_bounds: bool,
 ) -> Option<Box<dyn Values>> {
-    if !matches!(encoding, Encoding::PLAIN | Encoding::BYTE_STREAM_SPLIT) {
-        return None;
-    }
+    let encoding = FixedEncoding::new(encoding)?;
     let order = |order| has_bounds.then_some(order);
-    let number = |stored_bytes, of: Order| -> Option<Box<dyn Values>> {
+    let number = |stored_bytes, of| -> Option<Box<dyn Values>> {
         Some(Box::new(FixedValues::<u64>::new(stored_bytes, encoding, with_dictionary, order(of))))
     };
-    match data_type {
-        DataType::UInt64 => number(8, Order::Unsigned),
-        DataType::UInt32 | DataType::UInt8 => number(4, Order::Unsigned),
-        DataType::Int8 => number(4, Order::Signed),
-        DataType::Int64 | DataType::Timestamp(..) => number(8, Order::Signed),
+    match (data_type, encoding) {
+        (DataType::UInt64, _) => number(8, Order::Unsigned),
+        (DataType::Int64 | DataType::Timestamp(..), _) => number(8, Order::Signed),
         // What is not a number has no place in their order.
-        DataType::Float64 if !has_bounds => number(8, Order::Unsigned),
-        DataType::Boolean if !has_bounds => Some(Box::new(Flags(BooleanBufferBuilder::new(0)))),
-        DataType::FixedSizeBinary(8) => {
+        (DataType::Float64, _) if !has_bounds => number(8, Order::Unsigned),
+        (DataType::UInt32 | DataType::UInt8, FixedEncoding::Plain) => number(4, Order::Unsigned),
+        (DataType::Int8, FixedEncoding::Plain) => number(4, Order::Signed),
+        (DataType::Boolean, FixedEncoding::Plain) if !has_bounds => Some(Box::new(Flags::default())),
+        (DataType::FixedSizeBinary(8), FixedEncoding::Plain) => {
             Some(Box::new(FixedValues::<u64>::new(8, encoding, false, order(Order::Bytes))))
         }
-        DataType::FixedSizeBinary(16) => {
+        (DataType::FixedSizeBinary(16), FixedEncoding::Plain) => {
             Some(Box::new(FixedValues::<u128>::new(16, encoding, false, order(Order::Bytes))))
         }
-        DataType::Utf8 | DataType::Binary | DataType::Dictionary(..) => {
+        (DataType::Utf8 | DataType::Binary | DataType::Dictionary(..), FixedEncoding::Plain) => {
             Some(Box::new(TextValues::new(with_dictionary, has_bounds)))
         }
         _ => None,

@@ -30,7 +30,13 @@ pub(super) trait Values: Send {
 }
 
 /// Truth values, which are bits as in Arrow.
-pub(super) struct Flags(pub(super) BooleanBufferBuilder);
+pub(super) struct Flags(BooleanBufferBuilder);
+
+impl Default for Flags {
+    fn default() -> Self {
+        Self(BooleanBufferBuilder::new(0))
+    }
+}
 
 impl Values for Flags {
     fn append(&mut self, values: &dyn Array, range: Range<usize>, present: Option<&NullBuffer>) {
