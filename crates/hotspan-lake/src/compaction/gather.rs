@@ -3,17 +3,23 @@
 //! The batches are not joined first: that would touch as much memory again as they take, and memory that nobody has
 //! touched costs more than copying does. What a dictionary codes is brought together once, and then only codes move.
 
+use std::ops::Range;
 use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray, BooleanBufferBuilder, DictionaryArray,
+    FixedSizeBinaryArray, Int32Array, ListArray, MapArray, PrimitiveArray, RecordBatch, new_empty_array,
+    new_null_array,
+};
+use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer};
+use arrow::compute::interleave;
+use arrow::datatypes::{
+    DataType, Field, Int32Type, Int64Type, SchemaRef, TimeUnit, TimestampNanosecondType, UInt32Type, UInt64Type,
+};
 
 use super::codebook::{Codebook, Meanings};
 use crate::error::Result;
 use crate::table;
-use arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, DictionaryArray, FixedSizeBinaryArray, Int32Array, RecordBatch,
-};
-use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer};
-use arrow::compute::interleave;
-use arrow::datatypes::{DataType, Field, Int32Type, SchemaRef};
 
 /// A row of one of the batches: which batch, and which row of it.
 pub(super) type Place = (usize, usize);
@@ -28,13 +34,18 @@ pub(super) struct Gather<'b> {
     columns: Vec<Column<'b>>,
 }
 
-/// One column of all batches. Arrow's own kernel takes long for ids and truth values, and looks at all texts of all
-/// dictionaries each time.
+/// One column of all batches. Arrow's own kernel takes long for ids and truth values, looks at all texts of all dictionaries
+/// each time, and knows nothing of rows that stay together or have no value at all.
 enum Column<'b> {
+    /// Rows that are all null, or lists that are all empty: the type says which.
+    Nothing(DataType),
     LongIds(Vec<&'b FixedSizeBinaryArray>),
     ShortIds(Vec<&'b FixedSizeBinaryArray>),
     Flags(Vec<&'b BooleanArray>),
-    Coded { parts: Vec<CodedPart<'b>>, texts: ArrayRef },
+    Coded {
+        parts: Vec<CodedPart<'b>>,
+        texts: ArrayRef,
+    },
     Others(Vec<&'b dyn Array>),
 }
 
@@ -70,7 +81,8 @@ impl<'b> Gather<'b> {
 
     /// The rows at these places, in this order.
     pub(super) fn rows(&self, places: &[Place]) -> Result<RecordBatch> {
-        let columns = self.columns.iter().map(|column| column.rows(places)).collect::<Result<Vec<_>>>()?;
+        let picked = Picked::new(places);
+        let columns = self.columns.iter().map(|column| column.rows(&picked)).collect::<Result<Vec<_>>>()?;
         Ok(RecordBatch::try_new(Arc::clone(&self.schema), columns)?)
     }
 }
@@ -78,6 +90,7 @@ impl<'b> Gather<'b> {
 impl<'b> Column<'b> {
     fn new(data_type: &DataType, parts: Vec<&'b dyn Array>, codebook: &mut Codebook) -> Result<Self> {
         Ok(match data_type {
+            _ if parts.iter().all(|part| has_nothing(*part)) => Self::Nothing(data_type.clone()),
             DataType::FixedSizeBinary(16) => {
                 Self::LongIds(parts.iter().map(|part| part.as_fixed_size_binary()).collect())
             }
@@ -101,48 +114,133 @@ impl<'b> Column<'b> {
         Ok(Self::Coded { parts: coded, texts: codebook.texts()? })
     }
 
-    fn rows(&self, places: &[Place]) -> Result<ArrayRef> {
+    fn rows(&self, picked: &Picked<'_>) -> Result<ArrayRef> {
         Ok(match self {
-            Self::LongIds(parts) => Arc::new(gather_ids::<16>(parts, places)?),
-            Self::ShortIds(parts) => Arc::new(gather_ids::<8>(parts, places)?),
+            Self::Nothing(data_type) => nothing(data_type, picked.places.len()),
+            Self::LongIds(parts) => Arc::new(gather_ids::<16>(parts, picked)?),
+            Self::ShortIds(parts) => Arc::new(gather_ids::<8>(parts, picked)?),
             Self::Flags(parts) => {
-                let values: Vec<&BooleanBuffer> = parts.iter().map(|part| part.values()).collect();
-                let flag = |at: usize| values[places[at].0].value(places[at].1);
-                let nulls = gather_nulls(places, parts.iter().map(|part| part.nulls()));
-                Arc::new(BooleanArray::new(BooleanBuffer::collect_bool(places.len(), flag), nulls))
+                let flags = picked.bits(&parts.iter().map(|part| Some(part.values())).collect::<Vec<_>>());
+                Arc::new(BooleanArray::new(flags, picked.nulls(parts.iter().map(|part| part.nulls()))))
             }
             Self::Coded { parts, texts } => {
                 // A row without a text may have any code.
                 let meaning = |part: &CodedPart<'_>, row| part.meanings.get(part.codes.values()[row] as usize).copied();
                 let code = |(batch, row): &Place| meaning(&parts[*batch], *row).unwrap_or(0);
-                let codes: Vec<i32> = places.iter().map(code).collect();
-                let nulls = gather_nulls(places, parts.iter().map(|part| part.codes.nulls()));
+                let codes: Vec<i32> = picked.places.iter().map(code).collect();
+                let nulls = picked.nulls(parts.iter().map(|part| part.codes.nulls()));
                 Arc::new(DictionaryArray::<Int32Type>::try_new(
                     Int32Array::new(codes.into(), nulls),
                     Arc::clone(texts),
                 )?)
             }
-            Self::Others(parts) => interleave(parts, places)?,
+            Self::Others(parts) => match parts.first().map(|part| part.data_type()) {
+                Some(DataType::UInt64) => gather_numbers::<UInt64Type>(parts, picked),
+                Some(DataType::Int64) => gather_numbers::<Int64Type>(parts, picked),
+                Some(DataType::UInt32) => gather_numbers::<UInt32Type>(parts, picked),
+                Some(DataType::Timestamp(TimeUnit::Nanosecond, None)) => {
+                    gather_numbers::<TimestampNanosecondType>(parts, picked)
+                }
+                _ => interleave(parts, picked.places)?,
+            },
         })
     }
 }
 
-fn gather_ids<const BYTES: usize>(parts: &[&FixedSizeBinaryArray], places: &[Place]) -> Result<FixedSizeBinaryArray> {
-    let values: Vec<&[[u8; BYTES]]> = parts.iter().map(|part| part.value_data().as_chunks().0).collect();
-    let ids: Vec<[u8; BYTES]> = places.iter().map(|(batch, row)| values[*batch][*row]).collect();
-    let nulls = gather_nulls(places, parts.iter().map(|part| part.nulls()));
-    Ok(FixedSizeBinaryArray::try_new(BYTES as i32, Buffer::from_vec(ids.into_flattened()), nulls)?)
+/// Whether a column has no value in any row.
+fn has_nothing(part: &dyn Array) -> bool {
+    let is_empty = |offsets: &[i32]| offsets.first() == offsets.last() && part.null_count() == 0;
+    match part.data_type() {
+        DataType::List(_) => is_empty(part.as_list::<i32>().value_offsets()),
+        DataType::Map(..) => is_empty(part.as_map().value_offsets()),
+        _ => part.null_count() == part.len(),
+    }
 }
 
-/// Which of the rows have a value; none if all batches have all of theirs.
-fn gather_nulls<'n>(places: &[Place], nulls: impl Iterator<Item = Option<&'n NullBuffer>>) -> Option<NullBuffer> {
-    let nulls: Vec<Option<&NullBuffer>> = nulls.collect();
-    let is_present = |at: usize| {
-        let (batch, row) = places[at];
-        nulls[batch].is_none_or(|nulls| nulls.is_valid(row))
-    };
-    let has_any = nulls.iter().flatten().any(|nulls| nulls.null_count() > 0);
-    has_any.then(|| NullBuffer::new(BooleanBuffer::collect_bool(places.len(), is_present)))
+/// Rows that are all null, or lists that are all empty.
+fn nothing(data_type: &DataType, rows: usize) -> ArrayRef {
+    let offsets = || OffsetBuffer::new_zeroed(rows);
+    match data_type {
+        DataType::List(item) => {
+            Arc::new(ListArray::new(Arc::clone(item), offsets(), new_empty_array(item.data_type()), None))
+        }
+        DataType::Map(entry, is_sorted) => {
+            let entries = new_empty_array(entry.data_type()).as_struct().clone();
+            Arc::new(MapArray::new(Arc::clone(entry), offsets(), entries, None, *is_sorted))
+        }
+        _ => new_null_array(data_type, rows),
+    }
+}
+
+/// The rows that are gathered.
+struct Picked<'p> {
+    places: &'p [Place],
+    /// The same as runs of rows that follow each other in their batch, where these are long.
+    runs: Option<Vec<(usize, Range<usize>)>>,
+}
+
+/// Rows on average that runs must have to be copied as a whole.
+const MIN_RUN: usize = 4;
+
+impl<'p> Picked<'p> {
+    fn new(places: &'p [Place]) -> Self {
+        let goes_on = |a: &Place, b: &Place| a.0 == b.0 && a.1 + 1 == b.1;
+        let count = 1 + places.windows(2).filter(|pair| !goes_on(&pair[0], &pair[1])).count();
+        let runs = || {
+            let runs = places.chunk_by(goes_on);
+            runs.map(|run| (run[0].0, run[0].1..run[0].1 + run.len())).collect()
+        };
+        Self { places, runs: (count * MIN_RUN <= places.len()).then(runs) }
+    }
+
+    fn values<T: Copy>(&self, parts: &[&[T]]) -> Vec<T> {
+        let Some(runs) = &self.runs else {
+            return self.places.iter().map(|(batch, row)| parts[*batch][*row]).collect();
+        };
+        let mut values = Vec::with_capacity(self.places.len());
+        runs.iter().for_each(|(batch, rows)| values.extend_from_slice(&parts[*batch][rows.clone()]));
+        values
+    }
+
+    /// Bits of which all are set where there are none.
+    fn bits(&self, parts: &[Option<&BooleanBuffer>]) -> BooleanBuffer {
+        let Some(runs) = &self.runs else {
+            return BooleanBuffer::collect_bool(self.places.len(), |at| {
+                let (batch, row) = self.places[at];
+                parts[batch].is_none_or(|bits| bits.value(row))
+            });
+        };
+        let mut all = BooleanBufferBuilder::new(self.places.len());
+        for (batch, rows) in runs {
+            match parts[*batch] {
+                Some(bits) => all.append_buffer(&bits.slice(rows.start, rows.len())),
+                None => all.append_n(rows.len(), true),
+            }
+        }
+        all.build()
+    }
+
+    /// Which of the rows have a value; none if all batches have all of theirs.
+    fn nulls<'n>(&self, nulls: impl Iterator<Item = Option<&'n NullBuffer>>) -> Option<NullBuffer> {
+        let parts: Vec<Option<&BooleanBuffer>> =
+            nulls.map(|nulls| nulls.filter(|nulls| nulls.null_count() > 0).map(NullBuffer::inner)).collect();
+        parts.iter().any(Option::is_some).then(|| NullBuffer::new(self.bits(&parts)))
+    }
+}
+
+fn gather_ids<const BYTES: usize>(
+    parts: &[&FixedSizeBinaryArray],
+    picked: &Picked<'_>,
+) -> Result<FixedSizeBinaryArray> {
+    let values: Vec<&[[u8; BYTES]]> = parts.iter().map(|part| part.value_data().as_chunks().0).collect();
+    let ids = Buffer::from_vec(picked.values(&values).into_flattened());
+    Ok(FixedSizeBinaryArray::try_new(BYTES as i32, ids, picked.nulls(parts.iter().map(|part| part.nulls())))?)
+}
+
+fn gather_numbers<T: ArrowPrimitiveType>(parts: &[&dyn Array], picked: &Picked<'_>) -> ArrayRef {
+    let values: Vec<&[T::Native]> = parts.iter().map(|part| part.as_primitive::<T>().values().as_ref()).collect();
+    let nulls = picked.nulls(parts.iter().map(|part| part.nulls()));
+    Arc::new(PrimitiveArray::<T>::new(picked.values(&values).into(), nulls))
 }
 
 #[cfg(test)]
@@ -154,7 +252,7 @@ mod tests {
     use super::*;
 
     /// Scenario: batches with ids, flags, codes, numbers and texts, some of them missing, one batch a slice of another, one
-    /// without any text in its dictionary; their rows backwards and in turn.
+    /// without any text in its dictionary; their rows in turn, backwards and batch by batch.
     /// Guarantee: every column is what Arrow's kernel gives, and each text stands once in its dictionary.
     #[test]
     fn as_the_kernel_gives_it() {
@@ -166,9 +264,13 @@ mod tests {
             ("number", DataType::Int64),
             ("text", DataType::Utf8),
             ("plain", DataType::UInt64),
+            ("missing", DataType::Utf8),
+            ("missing code", table::dictionary()),
+            ("missing id", DataType::FixedSizeBinary(16)),
+            ("empty", table::map()),
         ];
         let schema: SchemaRef = Arc::new(Schema::new(
-            fields.map(|(name, data_type)| Field::new(name, data_type, name != "plain")).to_vec(),
+            fields.map(|(name, data_type)| Field::new(name, data_type, !matches!(name, "plain" | "empty"))).to_vec(),
         ));
         let batch = |from: u8, texts: &[Option<&str>]| {
             let rows = texts.len() as u8;
@@ -183,15 +285,22 @@ mod tests {
                 Arc::new((0..rows).map(|row| some(row).map(i64::from)).collect::<Int64Array>()),
                 Arc::new(texts.iter().copied().collect::<StringArray>()),
                 Arc::new(UInt64Array::from_iter_values((0..rows).map(u64::from))),
+                new_null_array(&DataType::Utf8, texts.len()),
+                new_null_array(&table::dictionary(), texts.len()),
+                new_null_array(&DataType::FixedSizeBinary(16), texts.len()),
+                nothing(&table::map(), texts.len()),
             ];
             RecordBatch::try_new(Arc::clone(&schema), columns).unwrap()
         };
         let first = batch(1, &[Some("a"), None, Some("b"), Some("a"), Some("c")]);
         let batches = [first.slice(1, 3), first, batch(7, &[None, None]), batch(9, &[Some("c"), Some("d"), Some("")])];
         let in_turn = |row: usize| batches.iter().enumerate().filter(move |(_, batch)| row < batch.num_rows());
-        let mut places: Vec<Place> = (0..5).flat_map(|row| in_turn(row).map(move |(at, _)| (at, row))).collect();
+        let one_by_one: Vec<Place> = (0..5).flat_map(|row| in_turn(row).map(move |(at, _)| (at, row))).collect();
+        let backwards: Vec<Place> = one_by_one.iter().rev().copied().collect();
+        let together: Vec<Place> = (0..5).map(|row| (1, row)).chain((0..3).map(|row| (3, row))).collect();
+        assert!(Picked::new(&one_by_one).runs.is_none() && Picked::new(&together).runs.is_some());
         let gather = Gather::new(&schema, &batches).unwrap();
-        for _ in 0..2 {
+        for places in [one_by_one, backwards, together] {
             let gathered = gather.rows(&places).unwrap();
             let expected = interleave_record_batch(&batches.iter().collect::<Vec<_>>(), &places).unwrap();
             for (field, column) in schema.fields().iter().zip(gathered.columns()) {
@@ -208,7 +317,6 @@ mod tests {
                     assert_eq!(column, kernel, "{}", field.name());
                 }
             }
-            places.reverse();
         }
     }
 }
