@@ -208,7 +208,6 @@ fn writer_properties(plan: &FilePlan<'_>) -> WriterProperties {
         }
         // Unique ids gain nothing from a dictionary but pay for its hashing.
         let unique = match table {
-            Table::Spans => matches!(field.name().as_str(), "span_id" | "parent_span_id"),
             Table::Nodes => field.name() == "parent",
             Table::Frames => field.name() == "function",
             _ => false,
@@ -216,9 +215,14 @@ fn writer_properties(plan: &FilePlan<'_>) -> WriterProperties {
         if unique {
             properties = properties.set_column_dictionary_enabled(path.clone(), false);
         }
+        // Of all ids only that of the profile comes again in so many rows that a dictionary of it stays small.
+        let is_id = matches!(field.data_type(), DataType::FixedSizeBinary(_));
+        if is_id && !(table == Table::Samples && field.name() == "profile_id") {
+            properties = properties.set_column_dictionary_enabled(path.clone(), false);
+        }
         let is_attribute = field.name().starts_with(ATTRIBUTE_PREFIX);
         // The paths of one hour are all different, those of a day come again.
-        if is_attribute || (table == Table::Rollup1h && field.name() == "path") {
+        if is_attribute || is_id || (table == Table::Rollup1h && field.name() == "path") {
             let is_text = *field.data_type() == DataType::Utf8;
             let most_bytes = if is_text { TEXT_DICTIONARY_BYTES } else { NUMBER_DICTIONARY_BYTES };
             properties = properties.set_column_dictionary_page_size_limit(path.clone(), most_bytes);
@@ -233,6 +237,10 @@ fn writer_properties(plan: &FilePlan<'_>) -> WriterProperties {
         properties = properties
             .set_column_dictionary_enabled(event_time.clone(), false)
             .set_column_encoding(event_time, Encoding::DELTA_BINARY_PACKED);
+        for id in ["trace_id", "span_id"] {
+            let linked = ColumnPath::new(["links", "list", "item", id].map(str::to_owned).to_vec());
+            properties = properties.set_column_dictionary_enabled(linked, false);
+        }
     }
     for path in dense.iter() {
         properties = properties.set_column_compression(path.clone(), Compression::UNCOMPRESSED);

@@ -1,6 +1,6 @@
 //! Numbers by their differences, packed as wide as the widest among its neighbours: Parquet's DELTA_BINARY_PACKED.
 //!
-//! The parquet crate has an encoder too, which is not public and takes three times as long.
+//! The parquet crate has an encoder too, which is not public.
 
 use super::hybrid::put_varint;
 

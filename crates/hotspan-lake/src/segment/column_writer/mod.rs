@@ -214,10 +214,10 @@ fn values_for(
         (DataType::Int8, FixedEncoding::Plain) => number(4, Order::Signed),
         (DataType::Boolean, FixedEncoding::Plain) if !has_bounds => Some(Box::new(Flags::default())),
         (DataType::FixedSizeBinary(8), FixedEncoding::Plain) => {
-            Some(Box::new(FixedValues::<u64>::new(8, encoding, false, order(Order::Bytes))))
+            Some(Box::new(FixedValues::<u64>::new(8, encoding, with_dictionary, order(Order::Bytes))))
         }
         (DataType::FixedSizeBinary(16), FixedEncoding::Plain) => {
-            Some(Box::new(FixedValues::<u128>::new(16, encoding, false, order(Order::Bytes))))
+            Some(Box::new(FixedValues::<u128>::new(16, encoding, with_dictionary, order(Order::Bytes))))
         }
         (DataType::Utf8 | DataType::Binary | DataType::Dictionary(..), FixedEncoding::Plain) => {
             Some(Box::new(TextValues::new(with_dictionary, has_bounds)))

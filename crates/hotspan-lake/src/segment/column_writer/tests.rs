@@ -126,6 +126,10 @@ fn properties() -> WriterPropertiesBuilder {
         .set_statistics_enabled(EnabledStatistics::None)
         .set_statistics_truncate_length(Some(64))
         .set_column_compression(ColumnPath::from("u64"), Compression::UNCOMPRESSED);
+    // The parquet crate has no dictionaries of ids.
+    for name in ["long_id", "short_id"] {
+        properties = properties.set_column_dictionary_enabled(ColumnPath::from(name), false);
+    }
     for name in BOUNDED {
         properties = properties.set_column_statistics_enabled(ColumnPath::from(name), EnabledStatistics::Page);
     }
@@ -244,10 +248,11 @@ fn dictionaries_that_grow_too_large() {
     let schema = whole[0].schema();
     let batches: Vec<RecordBatch> =
         whole.iter().map(|batch| batch.slice(batch.num_rows() / 3, batch.num_rows() - batch.num_rows() / 3)).collect();
-    let few = properties().set_dictionary_page_size_limit(200).build();
+    let ids = ColumnPath::from("long_id");
+    let few = properties().set_dictionary_page_size_limit(200).set_column_dictionary_enabled(ids, true).build();
     let (found, metadata) = read(&ours(&schema, &batches, few));
     assert_eq!(found, concat_batches(&found.schema(), &batches).unwrap());
-    for name in ["text", "every_text", "coded", "every_coded", "u64", "some_f64"] {
+    for name in ["text", "every_text", "coded", "every_coded", "u64", "some_f64", "long_id"] {
         let column = metadata.row_group(0).columns().iter().find(|column| column.column_path().string() == name);
         let encodings: Vec<_> =
             column.unwrap().page_encoding_stats().unwrap().iter().map(|pages| pages.encoding).collect();
