@@ -68,3 +68,34 @@ impl Codebook {
         Ok(array)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::AsArray;
+
+    use super::*;
+
+    /// Scenario: dictionaries that share texts, one of them twice, and then one that is too large to be kept.
+    /// Guarantee: each text has one code, and what is known is used again; what is too much is forgotten with the next batch.
+    #[test]
+    fn one_code_for_each_text() {
+        let dictionary = |texts: Vec<String>| -> ArrayRef { Arc::new(StringArray::from(texts)) };
+        let few = |texts: &[&str]| dictionary(texts.iter().map(|text| (*text).to_owned()).collect());
+        let (first, second) = (few(&["a", "b", ""]), few(&["c", "b", "a"]));
+        let mut codebook = Codebook::default();
+        codebook.begin();
+        let meanings = codebook.meanings(&first, first.as_string());
+        assert_eq!(*meanings, [0, 1, 2]);
+        assert_eq!(*codebook.meanings(&second, second.as_string()), [3, 1, 0]);
+        let texts = codebook.texts().unwrap();
+        assert_eq!(texts.as_string::<i32>().iter().flatten().collect::<Vec<_>>(), ["a", "b", "", "c"]);
+        codebook.begin();
+        assert!(Arc::ptr_eq(&meanings, &codebook.meanings(&first, first.as_string())));
+        assert!(Arc::ptr_eq(&texts, &codebook.texts().unwrap()));
+
+        let many = dictionary((0..10_000).map(|number| format!("{number:030}")).collect());
+        assert_eq!(codebook.meanings(&many, many.as_string())[0], 4);
+        codebook.begin();
+        assert_eq!(*codebook.meanings(&second, second.as_string()), [0, 1, 2]);
+    }
+}

@@ -224,4 +224,22 @@ mod tests {
         assert_eq!(arrays::int64s(&sorted, "value").unwrap().values().iter().sum::<i64>(), expected);
         assert_eq!(arrays::uint32s(&sorted, "count").unwrap().values().iter().sum::<u32>(), 20_000);
     }
+    /// Scenario: sums that are taken as soon as there are some, while values come in order.
+    /// Guarantee: together they are the rows that come out at once.
+    #[test]
+    fn complete_rows_can_be_taken_early() {
+        let values =
+            (0..3).flat_map(|series| (0..50).flat_map(move |window| (0..9).map(move |at| (series, window, at % 4))));
+        let (mut whole, mut parts) = (RollupSums::new(Table::Rollup15s), RollupSums::new(Table::Rollup15s));
+        let mut taken = Vec::new();
+        for (series, window, path) in values {
+            whole.add(series, window * WINDOW_15S, path, 2, 1);
+            parts.add(series, window * WINDOW_15S, path, 2, 1);
+            taken.extend(parts.take_complete(10).unwrap());
+        }
+        assert!(taken.len() > 10);
+        taken.push(parts.finish().unwrap());
+        let together = arrow::compute::concat_batches(&Table::Rollup15s.schema(), &taken).unwrap();
+        assert_eq!(together, whole.finish().unwrap());
+    }
 }
