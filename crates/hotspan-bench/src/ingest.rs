@@ -18,6 +18,8 @@ pub(crate) struct Sent {
     pub(crate) wall: Duration,
     /// What the server used meanwhile.
     pub(crate) cpu: Duration,
+    /// What of that went into compactions that were finished by then, as the server tells.
+    pub(crate) compaction_cpu: Duration,
     /// Time of each request from its first byte to the acknowledgement, sorted.
     pub(crate) latencies: Vec<Duration>,
     /// Requests that were refused for now and sent again.
@@ -51,6 +53,7 @@ pub(crate) fn send(server: &Server, spool: &Spool, path: &str, connections: usiz
 pub(crate) fn send_to(server: &Server, spool: &Spool, target: &Target<'_>, connections: usize) -> anyhow::Result<Sent> {
     let next = AtomicUsize::new(0);
     let before: Usage = server.usage()?;
+    let compaction_before = server.compaction_cpu();
     let started = Instant::now();
     let results: Vec<anyhow::Result<Sent>> = thread::scope(|scope| {
         let sender = || send_share(target, spool, &next);
@@ -63,6 +66,7 @@ pub(crate) fn send_to(server: &Server, spool: &Spool, target: &Target<'_>, conne
     });
     let mut sent = Sent { wall: started.elapsed(), ..Sent::default() };
     sent.cpu = server.usage()?.cpu.saturating_sub(before.cpu);
+    sent.compaction_cpu = server.compaction_cpu().saturating_sub(compaction_before);
     for result in results {
         let share = result?;
         sent.latencies.extend(share.latencies);

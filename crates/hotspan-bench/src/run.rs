@@ -214,6 +214,8 @@ fn ingest(
         Some(18.0 / 8.0),
         Some(18.0),
     );
+    let compaction = micros_each(sent.compaction_cpu, spans);
+    table.figure("... of which compaction that ran meanwhile", Unit::Microseconds, compaction, None, None);
     table.figure(
         "span ingest, CPU a span, compacted",
         Unit::Microseconds,
@@ -245,6 +247,8 @@ fn ingest(
         Some(22.5 / 12.0),
         Some(22.5),
     );
+    let compaction = micros_each(sent.compaction_cpu, samples);
+    table.figure("... of which compaction that ran meanwhile", Unit::Microseconds, compaction, None, None);
     table.figure(
         "profile ingest, CPU a sample, compacted",
         Unit::Microseconds,

@@ -161,6 +161,13 @@ impl Server {
         Ok(Usage { cpu, written: number_after(&io, "write_bytes:").unwrap_or(0) })
     }
 
+    /// CPU time of the compactions that it has finished; none if it does not tell.
+    pub(crate) fn compaction_cpu(&self) -> Duration {
+        let answer = Client::new(self.http).get("/api/v1/status").map(|answer| answer.body).unwrap_or_default();
+        let status: serde_json::Value = serde_json::from_slice(&answer).unwrap_or_default();
+        Duration::from_nanos(status["compaction"]["cpu_ns"].as_u64().unwrap_or(0))
+    }
+
     /// The most memory that it ever had resident, in bytes.
     pub(crate) fn peak_memory(&self) -> anyhow::Result<u64> {
         let path = Path::new("/proc").join(self.child.id().to_string()).join("status");

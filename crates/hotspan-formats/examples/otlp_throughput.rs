@@ -2,7 +2,7 @@
 //!
 //! `cargo run --release -p hotspan-formats --example otlp_throughput`
 //!
-//! The data has the shape of DESIGN section 10: spans of about 340 bytes, samples of about 305 bytes all told with
+//! The data has the shape that benches/README.md describes: spans of about 340 bytes, samples of about 305 bytes all told with
 //! stacks up to 60 deep. CPU time is measured, and the best of several rounds is shown.
 #![allow(clippy::print_stdout)]
 

@@ -102,6 +102,7 @@ pub(crate) fn render(app: &App) -> String {
         }
         let commit_seconds = ingest.commit_nanos.load(Relaxed) as f64 / 1e9;
         let compaction_seconds = compaction.nanos.load(Relaxed) as f64 / 1e9;
+        let compaction_cpu_seconds = compaction.cpu_nanos.load(Relaxed) as f64 / 1e9;
         let snapshot = lake.catalog().snapshot();
         let young = || snapshot.all_segments().filter(|segment| segment.level <= 1);
         let decoding = app.decoding_at_once - app.decoding.available_permits();
@@ -114,6 +115,7 @@ pub(crate) fn render(app: &App) -> String {
             ),
             ("ingest_commit_seconds", "Time spent committing", commit_seconds),
             ("compaction_seconds", "Time spent compacting", compaction_seconds),
+            ("compaction_cpu_seconds", "CPU time spent compacting", compaction_cpu_seconds),
             ("ingest_queue_share", "Share of the ingest queue's memory in use", core.ingest.queue_share()),
             ("ingest_decoding_requests", "Requests being decompressed and decoded", decoding as f64),
             ("ingest_waiting_requests", "Requests that wait for the next commit", core.ingest.waiting() as f64),

@@ -57,6 +57,8 @@ pub struct CompactionCounters {
     pub output_bytes: AtomicU64,
     /// Nanoseconds spent.
     pub nanos: AtomicU64,
+    /// Nanoseconds spent on a CPU.
+    pub cpu_nanos: AtomicU64,
 }
 
 /// Compacts a lake until told to stop.
@@ -143,7 +145,7 @@ impl Compactor {
             batches.entry(segment.table).or_default().extend(rows);
         }
         let (lake, tenant) = (Arc::clone(&self.lake), tenant.clone());
-        crate::ingest::off_thread(move || {
+        self.off_thread(move || {
             let mut outputs = Vec::new();
             for table in Table::RECEIVED {
                 if let Some(batches) = batches.get(&table) {
@@ -159,6 +161,24 @@ impl Compactor {
     async fn merge(&self, tenant: &TenantId, inputs: &[Arc<Segment>], level: u8) -> Result<Vec<Piece>> {
         let (lake, tenant, inputs) = (Arc::clone(&self.lake), tenant.clone(), inputs.to_vec());
         let runtime = tokio::runtime::Handle::current();
-        crate::ingest::off_thread(move || runtime.block_on(merge::merge_segments(&lake, &tenant, &inputs, level))).await
+        self.off_thread(move || runtime.block_on(merge::merge_segments(&lake, &tenant, &inputs, level))).await
     }
+
+    /// Works on a thread of its own, and counts what it takes of a CPU.
+    async fn off_thread<T: Send + 'static>(&self, work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+        let counters = Arc::clone(&self.counters);
+        crate::ingest::off_thread(move || {
+            let before = thread_cpu_nanos();
+            let done = work();
+            counters.cpu_nanos.fetch_add(thread_cpu_nanos().saturating_sub(before), Ordering::Relaxed);
+            done
+        })
+        .await
+    }
+}
+
+/// Time that the calling thread has spent on a CPU; 0 where the system does not tell.
+fn thread_cpu_nanos() -> u64 {
+    let told = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    told.split_whitespace().next().and_then(|nanos| nanos.parse().ok()).unwrap_or(0)
 }

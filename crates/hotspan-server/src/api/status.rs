@@ -76,6 +76,7 @@ pub(crate) async fn status(State(app): State<Arc<App>>) -> Json<Value> {
             "failed_jobs": core.compaction.failed_jobs.load(Relaxed),
             "input_bytes": core.compaction.input_bytes.load(Relaxed),
             "output_bytes": core.compaction.output_bytes.load(Relaxed),
+            "cpu_ns": core.compaction.cpu_nanos.load(Relaxed),
         });
     }
     Json(answer)

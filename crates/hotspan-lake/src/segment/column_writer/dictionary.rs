@@ -1,24 +1,29 @@
 //! Dictionaries of a column chunk: each distinct value once, in the order of their first rows.
 
+use std::hash::{BuildHasher, Hasher};
+
 use hashbrown::{DefaultHashBuilder, HashTable};
-use std::hash::BuildHasher;
+
+use crate::id_hasher::IdHashing;
 
 /// A value of fixed size that a dictionary can hold.
 pub(super) trait Key: Copy + Eq + Default {
-    /// Mixed well enough that its highest bits tell values apart.
-    fn mixed(self) -> u64;
+    /// Senders choose ids: where they lie in a table must not be foreseen.
+    fn hash(self, hashing: &IdHashing) -> u64;
 }
 
 impl Key for u64 {
-    fn mixed(self) -> u64 {
-        let folded = u128::from(self ^ 0x9e37_79b9_7f4a_7c15) * 0xd6e8_feb8_6659_fd93;
-        (folded as u64) ^ (folded >> 64) as u64
+    fn hash(self, hashing: &IdHashing) -> u64 {
+        hashing.hash_one(self)
     }
 }
 
 impl Key for u128 {
-    fn mixed(self) -> u64 {
-        (self as u64).mixed() ^ ((self >> 64) as u64).mixed().rotate_left(32)
+    fn hash(self, hashing: &IdHashing) -> u64 {
+        let mut hasher = hashing.build_hasher();
+        hasher.write_u64(self as u64);
+        hasher.write_u64((self >> 64) as u64);
+        hasher.finish()
     }
 }
 
@@ -29,6 +34,7 @@ pub(super) struct Dictionary<K> {
     /// Codes plus one, at the places of their values' hashes; zero where there is none. Twice as many as values at least.
     slots: Vec<u32>,
     last: Option<(K, u32)>,
+    hashing: IdHashing,
 }
 
 impl<K: Key> Dictionary<K> {
@@ -42,7 +48,7 @@ impl<K: Key> Dictionary<K> {
             self.grow();
         }
         let mask = self.slots.len() - 1;
-        let mut slot = value.mixed() as usize & mask;
+        let mut slot = value.hash(&self.hashing) as usize & mask;
         let code = loop {
             match self.slots[slot] {
                 0 => {
@@ -62,7 +68,7 @@ impl<K: Key> Dictionary<K> {
         let room = (4 * self.values.len()).next_power_of_two().max(64);
         self.slots = vec![0; room];
         for (code, value) in self.values.iter().enumerate() {
-            let mut slot = value.mixed() as usize & (room - 1);
+            let mut slot = value.hash(&self.hashing) as usize & (room - 1);
             while self.slots[slot] != 0 {
                 slot = (slot + 1) & (room - 1);
             }
