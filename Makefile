@@ -52,6 +52,7 @@ test-clients: ui ## Run real services in every language and write the matrix in 
 check: ui ## Format, lint and type-check everything, warnings denied
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	$(CARGO) check --manifest-path fuzz/Cargo.toml
 	cd ui && npm run typecheck && npm run lint
 
 bench: build ## Run the benchmarks; figures are kept in benches/README.md

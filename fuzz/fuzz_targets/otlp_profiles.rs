@@ -17,14 +17,14 @@ fuzz_target!(|bytes: &[u8]| {
 
 fn check(set: &ProfileSet<'_>) {
     for sample in set.profiles.iter().flat_map(|profile| &profile.samples) {
-        assert!(sample.path == NO_PATH || (sample.path as usize) < set.paths.nodes().len());
+        assert!(sample.path == NO_PATH || (sample.path as usize) < set.paths.path_count());
         assert!((sample.link as usize) < set.links.len());
         assert!((sample.thread as usize) < set.threads.len());
         assert!((sample.labels as usize) < set.label_sets.len());
         assert!((sample.attributes as usize) < set.attribute_sets.len());
     }
-    for (index, node) in set.paths.nodes().iter().enumerate() {
-        assert!(node.parent == NO_PATH || (node.parent as usize) < index);
-        assert!((node.frame as usize) < set.paths.frames.len());
+    for path in 0..set.paths.path_count() as u32 {
+        let mut steps = set.paths.steps_to_root(path);
+        assert!(steps.all(|frame| (frame as usize) < set.paths.frames.len()));
     }
 }
