@@ -14,14 +14,14 @@ use bytes::Bytes;
 use futures::TryStreamExt;
 use hashbrown::{HashMap, HashSet};
 use serde::Serialize;
-use sqlx::Row;
+use sqlx::{Connection as _, Row};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use crate::catalog::StoreLock;
 use crate::error::{LakeError, Result};
 use crate::segment::id_index::{IdIndexBuilder, IdKind};
 use crate::segment::{ReadOptions, Segment, SegmentReader, l0};
-use crate::stats::open_catalog;
+use crate::stats::{catalog_file, open_catalog};
 use crate::store::{BlobStore, LocalStore};
 use crate::table::Table;
 use crate::{Catalog, arrays};
@@ -71,8 +71,9 @@ pub struct Progress {
 /// Checks the store in a folder; fails if it is in use, or if its catalog can't be read at all.
 pub async fn check(folder: &Path, mut progress: impl FnMut(Progress)) -> Result<CheckReport> {
     // First, so that checking a wrong folder leaves no lock and no catalog behind in it.
-    let mut database = open_catalog(folder).await?;
+    catalog_file(folder)?;
     let _lock = StoreLock::acquire(folder)?;
+    let mut database = open_catalog(folder).await?;
     let mut checker = Checker::new(&folder.join("data"))?;
     for row in sqlx::query("PRAGMA integrity_check").fetch_all(&mut database).await? {
         let verdict: String = row.get(0);
@@ -80,6 +81,7 @@ pub async fn check(folder: &Path, mut progress: impl FnMut(Progress)) -> Result<
             checker.damaged("../catalog.sqlite", verdict);
         }
     }
+    database.close().await?;
     let catalog = Catalog::open(folder).await?;
     let mut objects: BTreeMap<String, Vec<Arc<Segment>>> = BTreeMap::new();
     for segment in catalog.snapshot().all_segments() {

@@ -2,7 +2,7 @@
 //!
 //! The catalog is opened for reading only, so that this works beside a running server too.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
@@ -84,6 +84,9 @@ impl StoreStats {
         )
         .fetch_one(&mut *transaction)
         .await?;
+        // Each to its end: dropped, a connection would close on its own thread while the process ends.
+        transaction.rollback().await?;
+        catalog.close().await?;
         Ok(Self {
             version: version.unwrap_or(0),
             tenants: number(&others, 0),
@@ -96,13 +99,19 @@ impl StoreStats {
 
 /// Opens the catalog of an existing store for reading.
 pub(crate) async fn open_catalog(folder: &Path) -> Result<SqliteConnection> {
-    let file = folder.join("catalog.sqlite");
-    if !file.is_file() {
-        return Err(LakeError::Storage {
-            action: "opening",
-            path: folder.display().to_string(),
-            source: std::io::Error::new(std::io::ErrorKind::NotFound, "there is no store here (no catalog.sqlite)"),
-        });
-    }
+    let file = catalog_file(folder)?;
     Ok(SqliteConnectOptions::new().filename(file).read_only(true).connect().await?)
+}
+
+/// The catalog of an existing store, or an error that says that there is none.
+pub(crate) fn catalog_file(folder: &Path) -> Result<PathBuf> {
+    let file = folder.join("catalog.sqlite");
+    if file.is_file() {
+        return Ok(file);
+    }
+    Err(LakeError::Storage {
+        action: "opening",
+        path: folder.display().to_string(),
+        source: std::io::Error::new(std::io::ErrorKind::NotFound, "there is no store here (no catalog.sqlite)"),
+    })
 }

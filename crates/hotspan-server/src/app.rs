@@ -21,6 +21,7 @@ use crate::query_counts::QueryCounts;
 use crate::scrape::ScrapeStatus;
 use crate::self_tracing::RequestGate;
 use crate::settings::Settings;
+use crate::stopping::in_time;
 use crate::warm_up::read_basics;
 
 /// A server, from before its store is open until after it is closed.
@@ -62,7 +63,7 @@ pub(crate) struct Core {
 
 #[derive(Debug)]
 struct Background {
-    tasks: Vec<JoinHandle<()>>,
+    tasks: Vec<(&'static str, JoinHandle<()>)>,
     stop: CancellationToken,
     lake: Arc<Lake>,
 }
@@ -127,10 +128,10 @@ impl App {
         let profile_age = self.settings.retention.of(Table::Profiles);
         let background = Background {
             tasks: vec![
-                tokio::spawn(compactor.run(stop.clone())),
-                tokio::spawn(keeper.run(stop.clone())),
-                tokio::spawn(following),
-                tokio::spawn(async move { expiring.expire_until(profile_age, expired).await }),
+                ("compaction", tokio::spawn(compactor.run(stop.clone()))),
+                ("retention", tokio::spawn(keeper.run(stop.clone()))),
+                ("span metrics", tokio::spawn(following)),
+                ("ad hoc profiles", tokio::spawn(async move { expiring.expire_until(profile_age, expired).await })),
             ],
             stop,
             lake: Arc::clone(&lake),
@@ -166,9 +167,9 @@ impl App {
         let background = self.background.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(background) = background {
             background.stop.cancel();
-            for task in background.tasks {
+            for (name, task) in background.tasks {
                 // A task that panicked is gone already.
-                let _ = task.await;
+                let _ = in_time(name, self.settings.shutdown_grace, task).await;
             }
             background.lake.catalog().close().await;
         }

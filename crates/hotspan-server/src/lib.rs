@@ -23,6 +23,7 @@ mod rpc;
 mod scrape;
 mod self_tracing;
 mod settings;
+mod stopping;
 mod time_text;
 mod warm_up;
 
@@ -38,6 +39,7 @@ use std::sync::Arc;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use self_tracing::{Feed, feed};
+use stopping::in_time;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
@@ -116,15 +118,16 @@ async fn run(
     let warming = tokio::spawn(warm_up::read_ahead(warm_up, Arc::clone(&app), stop.clone()));
     stop.cancelled().await;
     app.begin_stop();
+    let grace = settings.shutdown_grace;
     // A panic there is logged, and no reason not to close the store.
-    let _ = warming.await;
-    scraping.join_all().await;
+    let _ = in_time("reading ahead", grace, warming).await;
+    in_time("scraping", grace, scraping.join_all()).await;
     // Requests under way are answered first; then nothing can submit any more, and the lake can close.
     serving.await??;
     fed.cancel();
     if let Some(feeding) = feeding {
         // A panic there is logged, and no reason not to close the store.
-        let _ = feeding.await;
+        let _ = in_time("self-tracing", grace, feeding).await;
     }
     app.close().await;
     info!("stopped");

@@ -23,6 +23,7 @@ use tracing::warn;
 use crate::config::{DEMO_STORE, DemoFlags, load};
 use crate::logging;
 use crate::screen::say;
+use crate::serve::LEFT_BEHIND;
 
 /// How long the shop may take to send what it has left.
 const SHOP_GRACE: Duration = Duration::from_secs(15);
@@ -105,7 +106,9 @@ pub(crate) fn run(arguments: DemoArguments) -> anyhow::Result<()> {
         warn!("{warning}");
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(serve_with_shop(settings, scenario, arguments.rate))
+    let served = runtime.block_on(serve_with_shop(settings, scenario, arguments.rate));
+    runtime.shutdown_timeout(LEFT_BEHIND);
+    served
 }
 
 /// What the flags ask for, later ones over earlier ones: which problems are to be present.

@@ -1,5 +1,7 @@
 //! `hotspan serve`.
 
+use std::time::Duration;
+
 use clap::Args;
 use hotspan_server::{BoundListener, SelfTracing};
 use tokio_util::sync::CancellationToken;
@@ -8,6 +10,9 @@ use tracing::{info, warn};
 use crate::config::{ConfigFlags, load};
 use crate::logging;
 use crate::screen::say;
+
+/// How long threads may still work once the store is closed.
+pub(crate) const LEFT_BEHIND: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Args)]
 pub(crate) struct ServeArguments {
@@ -33,11 +38,13 @@ pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<()> {
         warn!("{warning}");
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(async {
+    let served = runtime.block_on(async {
         let stop = CancellationToken::new();
         tokio::spawn(stop_on_signal(stop.clone()));
         hotspan_server::serve_traced(settings, stop, announce, own).await
-    })
+    });
+    runtime.shutdown_timeout(LEFT_BEHIND);
+    served
 }
 
 /// The addresses in use, one a line, on standard output: scripts read them.

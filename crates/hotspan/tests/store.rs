@@ -6,18 +6,22 @@
 mod support;
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use opentelemetry_proto::tonic::trace::v1::Span;
 use prost::Message;
-use support::{Server, TestSample, now_nanos, profile_request, trace_request};
+use support::{Server, TestSample, now_nanos, profile_request, trace_request, wait_for_end};
 
 const PROTOBUF: &str = "application/x-protobuf";
 
 fn store_command(command: &str, store: &Path, arguments: &[&str]) -> Output {
     let mut process = Command::new(env!("CARGO_BIN_EXE_hotspan"));
-    process.args(["store", command, "--store"]).arg(store).args(arguments).output().unwrap()
+    process.args(["store", command, "--store"]).arg(store).args(arguments);
+    let mut child = process.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // What it says fits into a pipe.
+    wait_for_end(&mut child);
+    child.wait_with_output().unwrap()
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -210,7 +214,7 @@ fn damage_is_named() {
             change(0, whole.clone()),
             change(whole.len() / 2, whole.clone()),
             // Past the rows of a young segment lie its contents.
-            change(whole.len() - 30, whole.clone()),
+            change(whole.len().saturating_sub(30), whole.clone()),
             change(whole.len() - 1, whole.clone()),
             Some(whole[..whole.len() - 3].to_vec()),
             None,

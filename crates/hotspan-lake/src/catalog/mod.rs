@@ -20,6 +20,7 @@ use hotspan_model::TenantId;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteRow, SqliteSynchronous};
 use sqlx::{QueryBuilder, Row, SqlitePool};
 use tokio::sync::{Mutex, broadcast};
+use tracing::warn;
 
 pub use snapshot::Snapshot;
 pub(crate) use store_lock::StoreLock;
@@ -40,6 +41,9 @@ pub struct Catalog {
 
 /// Commits that a slow follower may be behind.
 const FOLLOWED_COMMITS: usize = 64;
+
+/// Longest time that closing waits for statements that are under way.
+const LONGEST_CLOSE: Duration = Duration::from_secs(10);
 
 /// An object that no live segment needs any more.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -193,7 +197,10 @@ impl Catalog {
 
     /// Closes the database, writing its log back into the main file.
     pub async fn close(&self) {
-        self.pool.close().await;
+        // All that was committed is durable: a statement that does not end is no reason for a process not to.
+        if tokio::time::timeout(LONGEST_CLOSE, self.pool.close()).await.is_err() {
+            warn!("the catalog was not closed in time; its log is read at the next start");
+        }
     }
 }
 

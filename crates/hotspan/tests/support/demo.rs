@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
 
-use super::{Answer, request};
+use super::{Answer, request, wait_for_end};
 
 /// A running demo.
 pub(crate) struct Demo {
@@ -60,7 +60,7 @@ impl Demo {
     pub(crate) fn interrupt(&mut self) -> ExitStatus {
         let pid = self.child.id().to_string();
         assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
-        self.child.wait().unwrap()
+        wait_for_end(&mut self.child)
     }
 }
 

@@ -164,8 +164,31 @@ impl Server {
     pub(crate) fn terminate(&mut self) -> std::process::ExitStatus {
         let pid = self.child.id().to_string();
         assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
-        self.child.wait().unwrap()
+        wait_for_end(&mut self.child)
     }
+}
+
+/// Waits for a process to end, and tells what its threads are doing if it does not.
+pub(crate) fn wait_for_end(child: &mut Child) -> std::process::ExitStatus {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            return status;
+        }
+        assert!(Instant::now() < deadline, "process {} does not end:\n{}", child.id(), threads_of(child.id()));
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// The threads of a process as the kernel tells of them: state, CPU time, and where each waits.
+fn threads_of(pid: u32) -> String {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+    let lines = threads.map(|thread| {
+        let folder = thread.unwrap().path();
+        let read = |file: &str| std::fs::read_to_string(folder.join(file)).unwrap_or_default();
+        format!("{} | waits in {:?} | {}", read("stat").trim(), read("wchan"), read("syscall").trim())
+    });
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 impl Drop for Server {
