@@ -91,6 +91,14 @@ impl<'a> Texts<'a> {
         }
     }
 
+    /// The code of each row's text, and how many codes there are; none if texts are plain or some row has none.
+    pub fn codes(&self) -> Option<(&'a [i32], usize)> {
+        match self {
+            Self::Coded(codes, distinct) if codes.null_count() == 0 => Some((codes.keys().values(), distinct.len())),
+            _ => None,
+        }
+    }
+
     /// Whether the row has a text.
     pub fn is_present(&self, row: usize) -> bool {
         match self {

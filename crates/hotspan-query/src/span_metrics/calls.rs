@@ -48,7 +48,9 @@ impl Latency {
     /// Counts a duration.
     pub fn add(&mut self, nanos: i64) {
         let nanos = u64::try_from(nanos).unwrap_or(0);
-        let bucket = (0..Self::BUCKETS).find(|bucket| nanos <= 2_000_000 << bucket).unwrap_or(Self::BUCKETS);
+        // Each bound is twice the one before: the bits of how often the first one fits are the bucket.
+        let doublings = u64::BITS - (nanos.saturating_sub(1) / 2_000_000).leading_zeros();
+        let bucket = (doublings as usize).min(Self::BUCKETS);
         self.buckets[bucket] += 1;
         self.count += 1;
         self.sum_nanos += u128::from(nanos);
@@ -58,30 +60,51 @@ impl Latency {
 /// The latencies of all series.
 #[derive(Debug, Clone, Default)]
 pub struct CallCounts {
-    /// By series.
-    pub series: HashMap<CallSeries, Latency>,
+    numbers: HashMap<CallSeries, usize>,
+    /// By number.
+    latencies: Vec<Latency>,
 }
 
 impl CallCounts {
+    /// All series, in no order.
+    pub fn iter(&self) -> impl Iterator<Item = (&CallSeries, &Latency)> {
+        self.numbers.iter().map(|(series, number)| (series, &self.latencies[*number]))
+    }
+
     pub(super) fn fold(&mut self, batch: &RecordBatch) -> Result<()> {
         let durations = arrays::int64s(batch, "duration")?.values();
         let (services, names) = (arrays::texts(batch, "service")?, arrays::texts(batch, "name")?);
         let kinds = arrays::int8s(batch, "kind")?.values();
         let statuses = arrays::int8s(batch, "status")?.values();
+        let codes = services.codes().zip(names.codes());
+        // A batch has few series, and finds them by numbers alone where its texts are coded.
+        let mut known: HashMap<(i32, i32, i8, i8), usize> = HashMap::new();
         for row in 0..batch.num_rows() {
-            let mut key =
-                CallKey { service: services.get(row), name: names.get(row), kind: kinds[row], status: statuses[row] };
-            // Nearly every span is of an operation that came before: no text is copied for it.
-            if let Some(latency) = self.series.get_mut(&key) {
-                latency.add(durations[row]);
-                continue;
-            }
-            if self.series.len() >= MAX_SERIES {
-                key.name = OTHER;
-            }
-            self.series.entry(key.to_series()).or_default().add(durations[row]);
+            let (kind, status) = (kinds[row], statuses[row]);
+            let mut look_up =
+                || self.number(CallKey { service: services.get(row), name: names.get(row), kind, status });
+            let number = match codes {
+                Some(((services, _), (names, _))) => {
+                    *known.entry((services[row], names[row], kind, status)).or_insert_with(look_up)
+                }
+                None => look_up(),
+            };
+            self.latencies[number].add(durations[row]);
         }
         Ok(())
+    }
+
+    fn number(&mut self, mut key: CallKey<'_>) -> usize {
+        if let Some(number) = self.numbers.get(&key) {
+            return *number;
+        }
+        if self.numbers.len() >= MAX_SERIES {
+            key.name = OTHER;
+        }
+        *self.numbers.entry(key.to_series()).or_insert_with(|| {
+            self.latencies.push(Latency::default());
+            self.latencies.len() - 1
+        })
     }
 }
 

@@ -7,6 +7,7 @@
 mod calls;
 mod edges;
 mod pairing;
+mod waiting;
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;

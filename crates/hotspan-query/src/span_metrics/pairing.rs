@@ -1,19 +1,16 @@
 //! Brings the two sides of a call together: they come in different requests, mostly seconds apart, so each waits for the
-//! other for a while.
-//!
-//! Every second span is a side of a call, and a hundred thousand of them wait at once: they hold numbers of names, not
-//! names, so that what waits stays small.
+//! other for a while. They hold numbers of names, not names, so that what waits stays small.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use arrow::array::{Array, RecordBatch};
 use hashbrown::HashMap;
-use hotspan_lake::arrays::{self, TextMap, ValuesOfKey};
+use hotspan_lake::arrays::{self, TextMap, Texts};
 use hotspan_model::{SpanKind, StatusCode};
 
 use super::edges::{ConnectionType, Edge, EdgeCounts, EdgeSeries};
+use super::waiting::{SideKey, WaitingRow};
 use crate::error::Result;
 
 /// How long a side waits. Senders batch for 5 s, and clients finish after their servers.
@@ -34,18 +31,16 @@ pub(super) struct EdgeCounter {
     edges: HashMap<(Name, Name, ConnectionType), Edge>,
     unpaired: HashMap<Name, u64>,
     dropped: u64,
-    waiting: HashMap<SideKey, Waiting>,
-    arrivals: VecDeque<(Instant, SideKey)>,
+    waiting: WaitingRow<Sides>,
 }
 
-/// Trace, and span id of the client's side.
-type SideKey = ([u8; 16], [u8; 8]);
-
+/// The sides of a call that have come.
 #[derive(Debug, Default)]
-struct Waiting {
+struct Sides {
     client: Option<Side>,
-    /// One client may lead to several servers; each of them is a request.
-    servers: Vec<Side>,
+    /// One client may lead to several servers; each of them is a request. They stand here until it comes.
+    server: Option<Side>,
+    more_servers: Vec<Side>,
     was_paired: bool,
 }
 
@@ -69,6 +64,7 @@ impl EdgeCounter {
         let kinds = arrays::int8s(batch, "kind")?.values();
         let statuses = arrays::int8s(batch, "status")?.values();
         let peers = NamedPeers::of(arrays::maps(batch, "attributes")?);
+        let mut service_names = ServiceNames::new(services);
         for row in 0..batch.num_rows() {
             let kind = SpanKind::from_number(i64::from(kinds[row]));
             let is_client = matches!(kind, SpanKind::Client | SpanKind::Producer);
@@ -76,7 +72,8 @@ impl EdgeCounter {
                 continue;
             }
             let peer = if is_client { peers.get(row) } else { None };
-            let Some((service, peer)) = self.names.of_side(services.get(row), peer) else {
+            let service = service_names.number(row, &mut self.names);
+            let Some((service, peer)) = service.and_then(|service| Some((service, self.names.of_peer(peer)?))) else {
                 self.dropped += 1;
                 continue;
             };
@@ -104,32 +101,26 @@ impl EdgeCounter {
 
     /// A client's side: it meets the servers that wait for it.
     fn meet_servers(&mut self, key: SideKey, client: Side, now: Instant) {
-        let waiting = self.waiting_at(key, now);
-        waiting.client = Some(client);
-        let servers = std::mem::take(&mut waiting.servers);
-        waiting.was_paired |= !servers.is_empty();
-        for server in &servers {
+        let sides = self.waiting.at(key, now);
+        sides.client = Some(client);
+        let (server, more_servers) = (sides.server.take(), std::mem::take(&mut sides.more_servers));
+        sides.was_paired |= server.is_some();
+        for server in server.iter().chain(&more_servers) {
             self.count_pair(&client, server);
         }
     }
 
     /// A server's side: it meets its client, or waits for it.
     fn meet_client(&mut self, key: SideKey, server: Side, now: Instant) {
-        let waiting = self.waiting_at(key, now);
-        match waiting.client {
-            None => waiting.servers.push(server),
+        let sides = self.waiting.at(key, now);
+        match sides.client {
+            None if sides.server.is_none() => sides.server = Some(server),
+            None => sides.more_servers.push(server),
             Some(client) => {
-                waiting.was_paired = true;
+                sides.was_paired = true;
                 self.count_pair(&client, &server);
             }
         }
-    }
-
-    fn waiting_at(&mut self, key: SideKey, now: Instant) -> &mut Waiting {
-        self.waiting.entry(key).or_insert_with(|| {
-            self.arrivals.push_back((now, key));
-            Waiting::default()
-        })
     }
 
     fn count_pair(&mut self, client: &Side, server: &Side) {
@@ -153,18 +144,17 @@ impl EdgeCounter {
 
     /// Counts the sides that have waited long enough: as edges to what they name, or as unpaired.
     pub(super) fn give_up_waiting(&mut self, now: Instant) {
-        while let Some((arrived, key)) = self.arrivals.front().copied() {
-            let is_crowded = self.arrivals.len() > MAX_WAITING;
+        while let Some(arrived) = self.waiting.first_arrival() {
+            let is_crowded = self.waiting.len() > MAX_WAITING;
             if !is_crowded && now.duration_since(arrived) < PATIENCE {
                 break;
             }
-            self.arrivals.pop_front();
-            let Some(waiting) = self.waiting.remove(&key) else { continue };
-            self.dropped += u64::from(is_crowded && !waiting.was_paired);
-            for server in waiting.servers {
+            let Some(sides) = self.waiting.pop() else { break };
+            self.dropped += u64::from(is_crowded && !sides.was_paired);
+            for server in sides.server.iter().chain(&sides.more_servers) {
                 *self.unpaired.entry(server.service).or_default() += 1;
             }
-            if let Some(client) = waiting.client.filter(|_| !waiting.was_paired) {
+            if let Some(client) = sides.client.filter(|_| !sides.was_paired) {
                 match client.peer {
                     Some((peer, connection)) => {
                         let key = (client.service, peer, connection);
@@ -212,18 +202,12 @@ impl Names {
         Some(number)
     }
 
-    /// The numbers of a side's names; none if there is no room for one of them.
-    fn of_side(
-        &mut self,
-        service: &str,
-        peer: Option<(&str, ConnectionType)>,
-    ) -> Option<(Name, Option<(Name, ConnectionType)>)> {
-        let service = self.number(service)?;
-        let peer = match peer {
-            Some((peer, connection)) => Some((self.number(peer)?, connection)),
-            None => None,
-        };
-        Some((service, peer))
+    /// A peer with the number of its name; nothing at all if there is no room for it.
+    fn of_peer(&mut self, peer: Option<(&str, ConnectionType)>) -> Option<Option<(Name, ConnectionType)>> {
+        match peer {
+            Some((peer, connection)) => Some(Some((self.number(peer)?, connection))),
+            None => Some(None),
+        }
     }
 
     fn text(&self, name: Name) -> &str {
@@ -231,25 +215,59 @@ impl Names {
     }
 }
 
-/// Whom the spans of a batch say that they called.
-struct NamedPeers(Vec<(ValuesOfKey, ConnectionType)>);
+/// The numbers of the services of a batch, each looked up once where texts are coded.
+struct ServiceNames<'a> {
+    services: Texts<'a>,
+    /// By code; the outer is none as long as nobody asked.
+    by_code: Vec<Option<Option<Name>>>,
+}
 
-impl NamedPeers {
+impl<'a> ServiceNames<'a> {
+    fn new(services: Texts<'a>) -> Self {
+        Self { services, by_code: vec![None; services.codes().map_or(0, |(_, distinct)| distinct)] }
+    }
+
+    /// The number of a row's service; none if it is new and there is no more room.
+    fn number(&mut self, row: usize, names: &mut Names) -> Option<Name> {
+        let mut look_up = || names.number(self.services.get(row));
+        match self.services.codes() {
+            Some((codes, _)) => *self.by_code[codes[row] as usize].get_or_insert_with(look_up),
+            None => look_up(),
+        }
+    }
+}
+
+/// Whom the spans of a batch say that they called.
+struct NamedPeers<'a> {
+    attributes: TextMap<'a>,
+    /// For each code of a key, its place in `NAMES`, or one past them. Empty if no key is there.
+    places: Vec<usize>,
+}
+
+impl<'a> NamedPeers<'a> {
     /// The attributes that name a peer, the most telling first.
-    const NAMES: [(&str, ConnectionType); 4] = [
+    const NAMES: [(&'static str, ConnectionType); 4] = [
         ("peer.service", ConnectionType::Virtual),
         ("db.name", ConnectionType::Database),
         ("db.system.name", ConnectionType::Database),
         ("db.system", ConnectionType::Database),
     ];
 
-    fn of(attributes: TextMap<'_>) -> Self {
-        let named = |(name, connection): &(&str, ConnectionType)| Some((attributes.values_of(name)?, *connection));
-        Self(Self::NAMES.iter().filter_map(named).collect())
+    fn of(attributes: TextMap<'a>) -> Self {
+        let place = |key: Option<&str>| Self::NAMES.iter().position(|(name, _)| key == Some(name));
+        let places: Vec<_> = attributes.distinct_keys().iter().map(place).collect();
+        let has_any = places.iter().any(Option::is_some);
+        let places = places.into_iter().map(|place| place.unwrap_or(Self::NAMES.len()));
+        Self { attributes, places: if has_any { places.collect() } else { Vec::new() } }
     }
 
-    fn get(&self, row: usize) -> Option<(&str, ConnectionType)> {
-        self.0.iter().find_map(|(names, connection)| Some((names.first(row)?, *connection)))
+    fn get(&self, row: usize) -> Option<(&'a str, ConnectionType)> {
+        if self.places.is_empty() {
+            return None;
+        }
+        let entries = self.attributes.entries_of(row);
+        let (place, entry) = entries.map(|entry| (self.places[self.attributes.code(entry)], entry)).min()?;
+        Some((self.attributes.value(entry), Self::NAMES.get(place)?.1))
     }
 }
 
@@ -258,8 +276,8 @@ mod tests {
     use super::*;
 
     fn side(edges: &mut EdgeCounter, service: &str, millis: i64, peer: Option<&str>) -> Side {
-        let peer = peer.map(|peer| (peer, ConnectionType::Database));
-        let (service, peer) = edges.names.of_side(service, peer).unwrap();
+        let peer = edges.names.of_peer(peer.map(|peer| (peer, ConnectionType::Database))).unwrap();
+        let service = edges.names.number(service).unwrap();
         Side { service, duration: millis * 1_000_000, failed: millis > 100, is_message: false, peer }
     }
 
@@ -291,7 +309,7 @@ mod tests {
         assert_eq!(edge("cart", "postgres", ConnectionType::Database), Some((1, 0)));
         assert_eq!(counted.series.len(), 2);
         assert_eq!(counted.unpaired.get("alone"), Some(&1));
-        assert!(edges.waiting.is_empty() && edges.arrivals.is_empty());
+        assert_eq!(edges.waiting.len(), 0);
     }
 
     /// Scenario: a sender that makes up a new service name for each span.
@@ -304,6 +322,11 @@ mod tests {
         }
         assert_eq!(names.number("one-more"), None);
         assert_eq!(names.number("service-7"), Some(7));
-        assert_eq!(names.of_side("service-7", Some(("one-more", ConnectionType::Virtual))), None);
+        assert_eq!(names.of_peer(Some(("one-more", ConnectionType::Virtual))), None);
+        assert_eq!(
+            names.of_peer(Some(("service-7", ConnectionType::Virtual))),
+            Some(Some((7, ConnectionType::Virtual)))
+        );
+        assert_eq!(names.of_peer(None), Some(None));
     }
 }

@@ -53,7 +53,7 @@ fn labels(pairs: &[(&str, &str)]) -> String {
 }
 
 fn write_calls(text: &mut String, calls: &CallCounts) {
-    let mut series: Vec<_> = calls.series.iter().collect();
+    let mut series: Vec<_> = calls.iter().collect();
     series.sort_unstable_by_key(|(series, _)| *series);
     let labelled: Vec<(String, &Latency)> = series
         .into_iter()
