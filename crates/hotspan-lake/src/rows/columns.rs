@@ -166,6 +166,10 @@ impl DictionaryColumn {
         code
     }
 
+    fn stands_for(&self, code: i32, text: &str) -> bool {
+        self.values.bytes_of(code as usize) == text.as_bytes()
+    }
+
     pub(crate) fn reserve(&mut self, rows: usize) {
         self.rows.reserve(rows);
     }
@@ -238,6 +242,10 @@ impl ListEnds {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct MapColumn {
     keys: DictionaryColumn,
+    /// For each key the one that last came after it, and for the empty one the first of a row: mostly it comes again, and is
+    /// then found without hashing it.
+    next_keys: Vec<i32>,
+    last_key: i32,
     values: TextColumn,
     ends: ListEnds,
 }
@@ -251,16 +259,30 @@ impl MapColumn {
     }
 
     pub(crate) fn entry(&mut self, key: &str, value: &str) {
-        self.keys.push(key);
+        self.key(key);
         self.values.push(value);
     }
 
     pub(crate) fn entry_with(&mut self, key: &str, scratch: &mut String, write: impl FnOnce(&mut String)) {
-        self.keys.push(key);
+        self.key(key);
         self.values.push_with(scratch, write);
     }
 
+    fn key(&mut self, key: &str) {
+        let expected = self.next_keys.get(self.last_key as usize).copied().unwrap_or(0);
+        self.last_key = if self.keys.stands_for(expected, key) {
+            expected
+        } else {
+            let code = self.keys.intern(key);
+            self.next_keys.resize(self.keys.values.len(), 0);
+            self.next_keys[self.last_key as usize] = code;
+            code
+        };
+        self.keys.push_code(self.last_key);
+    }
+
     pub(crate) fn end_row(&mut self) {
+        self.last_key = 0;
         self.ends.end_row(self.values.len());
     }
 

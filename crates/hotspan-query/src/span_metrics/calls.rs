@@ -76,24 +76,15 @@ impl CallCounts {
         let (services, names) = (arrays::texts(batch, "service")?, arrays::texts(batch, "name")?);
         let kinds = arrays::int8s(batch, "kind")?.values();
         let statuses = arrays::int8s(batch, "status")?.values();
-        let codes = services.codes().zip(names.codes());
-        // A batch has few series, and finds them by numbers alone where its texts are coded.
-        let mut known: HashMap<(i32, i32, i8, i8), usize> = HashMap::new();
         for row in 0..batch.num_rows() {
-            let (kind, status) = (kinds[row], statuses[row]);
-            let mut look_up =
-                || self.number(CallKey { service: services.get(row), name: names.get(row), kind, status });
-            let number = match codes {
-                Some(((services, _), (names, _))) => {
-                    *known.entry((services[row], names[row], kind, status)).or_insert_with(look_up)
-                }
-                None => look_up(),
-            };
+            let (service, name) = (services.get(row), names.get(row));
+            let number = self.number(CallKey { service, name, kind: kinds[row], status: statuses[row] });
             self.latencies[number].add(durations[row]);
         }
         Ok(())
     }
 
+    /// The number of a series. Nearly every span is of one that came before: no text is copied for it.
     fn number(&mut self, mut key: CallKey<'_>) -> usize {
         if let Some(number) = self.numbers.get(&key) {
             return *number;
