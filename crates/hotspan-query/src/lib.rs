@@ -7,6 +7,7 @@
 //! An [`Engine`] answers point look-ups (a trace, the samples of a span) through the id indexes, flame graphs
 //! through rollups, and everything else by scanning; each answer says what it rests on (R4, R9).
 
+mod by_text;
 mod call_paths;
 pub mod cohort;
 pub mod endpoint_costs;

@@ -220,8 +220,14 @@ impl<'q> Visit<'q> {
         };
         let mut each = |batch: RecordBatch| {
             let claims = Claims::of(&batch)?;
+            // Rows of a series mostly follow each other.
+            let mut last = (None, None);
             let linked = |row| {
-                let series = sorted.binary_search(&claims.series[row]).ok()?;
+                let id = claims.series[row];
+                if last.0 != Some(id) {
+                    last = (Some(id), sorted.binary_search(&id).ok());
+                }
+                let series = last.1?;
                 let owner = filter.owner(&claims.of_row(row, series))?;
                 Some(LinkedRow { row, series, owner })
             };
@@ -251,13 +257,19 @@ impl Seen {
             return Ok(());
         }
         self.exactness.samples += rows.len() as u64;
+        let mut last = None;
         for LinkedRow { owner: (trace_id, span_id, link), .. } in &rows {
             match link {
                 LinkStrength::Exact => self.exactness.linked_samples += u64::from(span_id.is_some()),
                 LinkStrength::Inherited => self.exactness.inherited_samples += 1,
                 LinkStrength::Inferred => self.exactness.inferred_samples += 1,
             }
-            self.spans.extend(span_id.map(|span_id| (*trace_id, span_id)));
+            let span = span_id.map(|span_id| (*trace_id, span_id));
+            // So do those of a span.
+            if span != last {
+                self.spans.extend(span);
+                last = span;
+            }
         }
         each(&LinkedRows { batch, rows })
     }

@@ -8,6 +8,7 @@ use hotspan_lake::{IdSet, ReadOptions, Snapshot, Table, arrays};
 use hotspan_model::{Exactness, SpanId, SpanKind, StatusCode, TenantId, TraceId};
 
 use crate::Engine;
+use crate::by_text::ByText;
 use crate::error::Result;
 use crate::search::{reach_back, reach_on};
 use crate::side_by_side::side_by_side;
@@ -110,10 +111,11 @@ fn read_outlines(batch: &RecordBatch, texts: &mut SharedTexts, spans: &mut Vec<S
     let parent_ids = arrays::ids(batch, "parent_span_id")?;
     let starts = arrays::times(batch, "start_time")?.values();
     let durations = arrays::int64s(batch, "duration")?.values();
-    let (services, names) = (arrays::texts(batch, "service")?, arrays::texts(batch, "name")?);
+    let mut services = ByText::new(arrays::texts(batch, "service")?);
+    let mut names = ByText::new(arrays::texts(batch, "name")?);
+    let mut resources = ByText::new(arrays::texts(batch, "resource")?);
     let kinds = arrays::int8s(batch, "kind")?.values();
     let statuses = arrays::int8s(batch, "status")?.values();
-    let resources = arrays::texts(batch, "resource")?;
     for row in 0..batch.num_rows() {
         spans.push(SpanOutline {
             trace_id: TraceId(arrays::id_at(trace_ids, row)),
@@ -121,11 +123,11 @@ fn read_outlines(batch: &RecordBatch, texts: &mut SharedTexts, spans: &mut Vec<S
             parent_id: parent_ids.is_valid(row).then(|| SpanId(arrays::id_at(parent_ids, row))),
             start: starts[row],
             duration: durations[row],
-            service: texts.share(services.get(row)),
-            name: texts.share(names.get(row)),
+            service: services.get(row, |text| texts.share(text)),
+            name: names.get(row, |text| texts.share(text)),
             kind: SpanKind::from_number(i64::from(kinds[row])),
             status: StatusCode::from_number(i64::from(statuses[row])),
-            resource: texts.share(resources.get(row)),
+            resource: resources.get(row, |text| texts.share(text)),
         });
     }
     Ok(())

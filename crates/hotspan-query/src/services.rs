@@ -9,6 +9,7 @@ use hotspan_lake::{ReadOptions, Table, arrays};
 use hotspan_model::{SpanKind, StatusCode, TenantId};
 
 use crate::Engine;
+use crate::by_text::ByText;
 use crate::error::Result;
 use crate::request_statistics::{PlotSteps, RequestGroups, RequestStatistics};
 
@@ -62,7 +63,8 @@ impl Engine {
     ///
     /// A request is a span that answers somebody: a server or consumer span, or one without a parent.
     pub async fn services(&self, tenant: &TenantId, from: i64, until: i64) -> Result<Services> {
-        let mut services: HashMap<String, ReadService> = HashMap::new();
+        let mut numbers: HashMap<String, usize> = HashMap::new();
+        let mut services: Vec<ReadService> = Vec::new();
         let mut groups = RequestGroups::new(from, until);
         let columns = ["start_time", "duration", "service", "name", "kind", "status", "parent_span_id"];
         for segment in self.snapshot().segments(tenant, Table::Spans).iter() {
@@ -75,11 +77,18 @@ impl Engine {
                 let starts = arrays::times(&batch, "start_time")?.values();
                 let durations = arrays::int64s(&batch, "duration")?.values();
                 let (names, owners) = (arrays::texts(&batch, "name")?, arrays::texts(&batch, "service")?);
+                let mut owners = ByText::new(owners);
                 let kinds = arrays::int8s(&batch, "kind")?.values();
                 let statuses = arrays::int8s(&batch, "status")?.values();
                 let parents = arrays::ids(&batch, "parent_span_id")?;
                 for row in 0..batch.num_rows() {
-                    let service = services.entry_ref(owners.get(row)).or_default();
+                    let number = owners.get(row, |name| {
+                        *numbers.entry_ref(name).or_insert_with(|| {
+                            services.push(ReadService::default());
+                            services.len() - 1
+                        })
+                    });
+                    let service = &mut services[number];
                     service.spans += 1;
                     let answers = [SpanKind::Server as i8, SpanKind::Consumer as i8].contains(&kinds[row]);
                     if !answers && parents.is_valid(row) {
@@ -91,7 +100,8 @@ impl Engine {
             }
         }
         let (steps, mut groups) = groups.finish();
-        let summaries = services.into_iter().map(|(name, read)| {
+        let summaries = numbers.into_iter().map(|(name, number)| {
+            let read = std::mem::take(&mut services[number]);
             let mut summary = ServiceSummary { spans: read.spans, ..ServiceSummary::default() };
             for (operation, number) in read.operations {
                 let statistics = std::mem::take(&mut groups[number]);

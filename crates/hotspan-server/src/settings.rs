@@ -52,7 +52,7 @@ pub struct Settings {
     pub sql: SqlOptions,
     /// Whether requests must name their tenant.
     pub multi_tenancy: bool,
-    /// How long stopping waits for requests that are under way.
+    /// How long stopping waits for requests that are under way, and for each part of the server to end.
     pub shutdown_grace: Duration,
     /// What is logged, and how.
     pub log: LogSettings,

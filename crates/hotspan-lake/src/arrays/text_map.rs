@@ -17,7 +17,7 @@ pub struct TextMap<'a> {
 }
 
 impl<'a> TextMap<'a> {
-    pub(super) fn of(map: &'a MapArray) -> Option<Self> {
+    pub(crate) fn of(map: &'a MapArray) -> Option<Self> {
         let keys = map.keys().as_dictionary_opt::<Int32Type>()?;
         Some(Self {
             ends: map.offsets(),

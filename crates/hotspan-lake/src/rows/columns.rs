@@ -312,3 +312,38 @@ impl MapColumn {
 pub(crate) fn struct_array(fields: Fields, columns: Vec<ArrayRef>) -> Result<StructArray, ArrowError> {
     StructArray::try_new(fields, columns, None)
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::arrays::TextMap;
+
+    use super::*;
+
+    /// Scenario: rows whose keys come in the order of the row before, in another, twice, without a name, or not at all; then the
+    /// same rows again behind those of another column.
+    /// Guarantee: every row has the keys and values that it was given, and each distinct key has one code.
+    #[test]
+    fn keys_are_what_was_given() {
+        let rows: [&[&str]; 7] =
+            [&["a", "b", "c"], &["a", "b", "c"], &["b", "a"], &["a", "a", ""], &[], &["", "c"], &["b", "c", "new"]];
+        let fill = |rows: &[&[&str]]| {
+            let mut column = MapColumn::default();
+            for (number, keys) in rows.iter().enumerate() {
+                keys.iter().for_each(|key| column.entry(key, &format!("{key}{number}")));
+                column.end_row();
+            }
+            column
+        };
+        let mut joined = fill(&rows[5..]);
+        joined.append(&fill(&rows));
+        let map = joined.finish().unwrap();
+        let map = TextMap::of(&map).unwrap();
+        let numbered = rows[5..].iter().enumerate().chain(rows.iter().enumerate());
+        for (row, (number, keys)) in numbered.enumerate() {
+            let found: Vec<_> = map.entries_of(row).map(|entry| (map.key(entry), map.value(entry))).collect();
+            let values: Vec<String> = keys.iter().map(|key| format!("{key}{number}")).collect();
+            assert_eq!(found, keys.iter().copied().zip(values.iter().map(String::as_str)).collect::<Vec<_>>());
+        }
+        assert_eq!(map.distinct_keys().len(), 5);
+    }
+}

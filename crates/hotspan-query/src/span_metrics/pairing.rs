@@ -6,11 +6,12 @@ use std::time::{Duration, Instant};
 
 use arrow::array::{Array, RecordBatch};
 use hashbrown::HashMap;
-use hotspan_lake::arrays::{self, TextMap, Texts};
+use hotspan_lake::arrays::{self, TextMap};
 use hotspan_model::{SpanKind, StatusCode};
 
 use super::edges::{ConnectionType, Edge, EdgeCounts, EdgeSeries};
 use super::waiting::{SideKey, WaitingRow};
+use crate::by_text::ByText;
 use crate::error::Result;
 
 /// How long a side waits. Senders batch for 5 s, and clients finish after their servers.
@@ -64,7 +65,7 @@ impl EdgeCounter {
         let kinds = arrays::int8s(batch, "kind")?.values();
         let statuses = arrays::int8s(batch, "status")?.values();
         let peers = NamedPeers::of(arrays::maps(batch, "attributes")?);
-        let mut service_names = ServiceNames::new(services);
+        let mut numbers = ByText::new(services);
         for row in 0..batch.num_rows() {
             let kind = SpanKind::from_number(i64::from(kinds[row]));
             let is_client = matches!(kind, SpanKind::Client | SpanKind::Producer);
@@ -72,7 +73,7 @@ impl EdgeCounter {
                 continue;
             }
             let peer = if is_client { peers.get(row) } else { None };
-            let service = service_names.number(row, &mut self.names);
+            let service = numbers.get(row, |service| self.names.number(service));
             let Some((service, peer)) = service.and_then(|service| Some((service, self.names.of_peer(peer)?))) else {
                 self.dropped += 1;
                 continue;
@@ -212,28 +213,6 @@ impl Names {
 
     fn text(&self, name: Name) -> &str {
         &self.texts[name as usize]
-    }
-}
-
-/// The numbers of the services of a batch, each looked up once where texts are coded.
-struct ServiceNames<'a> {
-    services: Texts<'a>,
-    /// By code; the outer is none as long as nobody asked.
-    by_code: Vec<Option<Option<Name>>>,
-}
-
-impl<'a> ServiceNames<'a> {
-    fn new(services: Texts<'a>) -> Self {
-        Self { services, by_code: vec![None; services.codes().map_or(0, |(_, distinct)| distinct)] }
-    }
-
-    /// The number of a row's service; none if it is new and there is no more room.
-    fn number(&mut self, row: usize, names: &mut Names) -> Option<Name> {
-        let mut look_up = || names.number(self.services.get(row));
-        match self.services.codes() {
-            Some((codes, _)) => *self.by_code[codes[row] as usize].get_or_insert_with(look_up),
-            None => look_up(),
-        }
     }
 }
 
