@@ -38,7 +38,7 @@ async fn levels_at(lake: &Lake, compactor: &Compactor, time: i64) -> Vec<u8> {
     levels
 }
 
-/// Scenario: spans of five hours ago and of now come together; later, one more of five hours ago.
+/// Scenario: spans of five hours ago and of an hour that is not over come together; later, one more of five hours ago.
 /// Guarantee: what is over is one file within a minute of its coming, what still grows waits for more; and a late span does
 /// not have its whole hour written again before more has come, or ten minutes have gone by. While anything comes, all wait.
 #[tokio::test]
@@ -51,19 +51,20 @@ async fn hours_that_are_over_are_merged_when_nothing_comes_for_them() {
         Arc::clone(&lake),
         CompactionOptions { first_level_age: Duration::ZERO, ..CompactionOptions::default() },
     );
-    let start = now_nanos();
-    store(&ingest, 0..10_000, start - 5 * HOUR).await;
-    store(&ingest, 10_000..10_001, start).await;
+    // The next hour: this one may be over before the test is.
+    let (over, growing) = (now_nanos() - 5 * HOUR, now_nanos() + HOUR);
+    store(&ingest, 0..10_000, over).await;
+    store(&ingest, 10_000..10_001, growing).await;
     assert_eq!(levels_at(&lake, &compactor, now_nanos()).await, [1, 1]);
     assert_eq!(levels_at(&lake, &compactor, now_nanos() + 10 * SECOND).await, [1, 1]);
     let job = compactor.next_job(now_nanos() + 16 * SECOND).unwrap();
     assert_eq!(job.level, 3, "nothing is written a second time on its way up");
     assert_eq!(levels_at(&lake, &compactor, now_nanos() + 16 * SECOND).await, [1, 3]);
 
-    store(&ingest, 20_000..20_001, start - 5 * HOUR).await;
+    store(&ingest, 20_000..20_001, over).await;
     assert_eq!(levels_at(&lake, &compactor, now_nanos()).await, [1, 1, 3]);
     let patient = Compactor::new(Arc::clone(&lake), CompactionOptions::default());
-    store(&ingest, 30_000..30_001, start).await;
+    store(&ingest, 30_000..30_001, growing).await;
     let levels = levels_at(&lake, &patient, now_nanos() + 16 * SECOND).await;
     assert_eq!(levels, [0, 1, 1, 3], "something comes still, so nothing is quiet");
     assert_eq!(levels_at(&lake, &compactor, now_nanos()).await, [1, 1, 1, 3]);
