@@ -168,8 +168,7 @@ impl App {
         if let Some(background) = background {
             background.stop.cancel();
             for (name, task) in background.tasks {
-                // A task that panicked is gone already.
-                let _ = in_time(name, self.settings.shutdown_grace, task).await;
+                in_time(name, self.settings.shutdown_grace, task).await;
             }
             background.lake.catalog().close().await;
         }

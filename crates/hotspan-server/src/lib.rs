@@ -119,15 +119,13 @@ async fn run(
     stop.cancelled().await;
     app.begin_stop();
     let grace = settings.shutdown_grace;
-    // A panic there is logged, and no reason not to close the store.
-    let _ = in_time("reading ahead", grace, warming).await;
-    in_time("scraping", grace, scraping.join_all()).await;
+    in_time("reading ahead", grace, warming).await;
+    in_time("scraping", grace, tokio::spawn(scraping.join_all())).await;
     // Requests under way are answered first; then nothing can submit any more, and the lake can close.
     serving.await??;
     fed.cancel();
     if let Some(feeding) = feeding {
-        // A panic there is logged, and no reason not to close the store.
-        let _ = in_time("self-tracing", grace, feeding).await;
+        in_time("self-tracing", grace, feeding).await;
     }
     app.close().await;
     info!("stopped");

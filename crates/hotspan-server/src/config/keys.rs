@@ -113,7 +113,12 @@ pub static KEYS: &[Key] = &[
     key!("source", OptionalFolder, source, "Folder of the source code, which the page then shows beside the lines")
         .flag("source"),
     key!("multi_tenancy", Boolean, multi_tenancy, "Whether requests must name their tenant in `X-Scope-OrgID`"),
-    key!("shutdown_grace", Duration, shutdown_grace, "How long stopping waits for requests that are under way, and for each part of the server to end"),
+    key!(
+        "shutdown_grace",
+        Duration,
+        shutdown_grace,
+        "How long stopping waits for requests that are under way, and for each part of the server to end"
+    ),
     key!("log.level", LogLevel, log.level, "Which log lines are written"),
     key!("log.format", LogFormat, log.format, "How log lines are written; auto is text on a terminal, JSON elsewhere"),
     key!(
