@@ -1,11 +1,16 @@
 //! What to measure, and on how much.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use anyhow::{bail, ensure};
+use anyhow::{Context as _, bail, ensure};
 use clap::{Parser, ValueEnum};
 use hotspan_generator::Settings;
+use hotspan_generator::encode::SampleShape;
+
+use crate::process::Process;
 
 /// Measure a Hotspan server: ingest, storage and queries, with every answer checked.
 #[derive(Debug, Clone, Parser)]
@@ -55,9 +60,37 @@ pub(crate) struct Arguments {
     /// Write the table as Markdown into this file.
     #[arg(long)]
     pub(crate) markdown: Option<PathBuf>,
+    /// A Tempo for `peers`: the address of its OTLP over HTTP and its process, such as 127.0.0.1:4318@1234.
+    #[arg(long, value_name = "ADDRESS@PID")]
+    pub(crate) tempo: Option<Peer>,
+    /// A Pyroscope for `peers`: its address and its process, such as 127.0.0.1:4040@1235.
+    #[arg(long, value_name = "ADDRESS@PID")]
+    pub(crate) pyroscope: Option<Peer>,
+    /// How often `peers` sends everything to each in turn.
+    #[arg(long, default_value_t = 1)]
+    pub(crate) rounds: usize,
     /// Further arguments for `hotspan serve`, separated by spaces.
     #[arg(long, default_value = "", allow_hyphen_values = true)]
     pub(crate) serve_arguments: String,
+}
+
+/// A server that someone else started on this machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Peer {
+    pub(crate) address: SocketAddr,
+    pub(crate) process: Process,
+}
+
+impl FromStr for Peer {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> anyhow::Result<Self> {
+        let (address, id) = text.split_once('@').context("it must be an address, '@' and the id of a process")?;
+        let address: SocketAddr = address.parse().with_context(|| format!("{address:?} is not an address"))?;
+        ensure!(address.ip().is_loopback(), "{address} is not on this machine, whose processes are measured");
+        let id = id.parse().with_context(|| format!("{id:?} is not the id of a process"))?;
+        Ok(Self { address, process: Process { id } })
+    }
 }
 
 /// What data is made of.
@@ -86,12 +119,14 @@ pub(crate) enum Part {
     Flat,
     /// Where the CPU of ingest goes, without a server. Only if named.
     Stages,
+    /// The same requests to Hotspan and to the peers that run here (`--tempo`, `--pyroscope`), in turn. Only if named.
+    Peers,
 }
 
 impl Arguments {
     pub(crate) fn measures(&self, part: Part) -> bool {
         let by_default = match part {
-            Part::Stages => false,
+            Part::Stages | Part::Peers => false,
             Part::Ingest | Part::Traces | Part::Flat => true,
             Part::Profiles | Part::Files | Part::Explain | Part::Join => !self.has_spans_only(),
         };
@@ -100,6 +135,11 @@ impl Arguments {
 
     pub(crate) fn has_spans_only(&self) -> bool {
         self.signal == Some(Signal::Spans)
+    }
+
+    /// What goes to a peer too must be what the peer can read.
+    pub(crate) fn sample_shape(&self) -> SampleShape {
+        if self.measures(Part::Peers) { SampleShape::Single } else { SampleShape::Merged }
     }
 
     pub(crate) fn check(&self) -> anyhow::Result<()> {
@@ -112,8 +152,12 @@ impl Arguments {
         ensure!((0.001..=1000.0).contains(&self.scale), "--scale must be from 0.001 to 1000 hours");
         ensure!((1..=256).contains(&self.connections), "--connections must be from 1 to 256");
         ensure!((1..=1000).contains(&self.repeats), "--repeats must be from 1 to 1000");
+        if self.measures(Part::Peers) {
+            ensure!(self.tempo.is_some() || self.pyroscope.is_some(), "peers needs --tempo or --pyroscope");
+        }
         if self.has_spans_only() {
-            let asks_spans = |part: &Part| matches!(part, Part::Ingest | Part::Traces | Part::Flat | Part::Stages);
+            let asks_spans =
+                |part: &Part| matches!(part, Part::Ingest | Part::Traces | Part::Flat | Part::Stages | Part::Peers);
             let needs_samples = self.only.iter().find(|part| !asks_spans(part));
             if let Some(part) = needs_samples {
                 bail!("{part:?} needs samples: it can't be measured with --only spans");

@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write as _};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -13,8 +14,9 @@ use serde_json::Value;
 
 use crate::arguments::Arguments;
 use crate::http::Client;
-use crate::ingest::{Target, send_to};
+use crate::ingest::{Sent, Target, send_to};
 use crate::large_recording::{inflated_chunk, moved_by};
+use crate::process::Process;
 use crate::run::{Outcome, Place, progress};
 use crate::server::Server;
 use crate::spool::{Spool, SpoolWriter};
@@ -64,9 +66,12 @@ impl PprofFiles {
         Ok(Self { spool: spool.finish()?, facts })
     }
 
-    fn path(&self, number: usize) -> String {
-        let PprofFacts { service, from, until } = &self.facts[number];
-        format!("/ingest?name={service}&format=pprof&from={from}&until={until}&sampleRate=100")
+    pub(crate) fn send(&self, process: Process, address: SocketAddr, connections: usize) -> anyhow::Result<Sent> {
+        let path = |number: usize| {
+            let PprofFacts { service, from, until } = &self.facts[number];
+            format!("/ingest?name={service}&format=pprof&from={from}&until={until}&sampleRate=100")
+        };
+        send_to(&Target { process, address, path: &path }, &self.spool, connections)
     }
 }
 
@@ -76,8 +81,7 @@ fn pprof(arguments: &Arguments, place: &Place, outcome: &mut Outcome) -> anyhow:
     let launch = place.launch(arguments, "pprof-store")?;
     let server = launch.start()?;
     progress("sending pprof files");
-    let target = Target { address: server.http, path: &|number| files.path(number) };
-    let sent = send_to(&server, &files.spool, &target, arguments.connections)?;
+    let sent = files.send(server.process(), server.http, arguments.connections)?;
     // A file has two types, and so two rows for each sample.
     let stored = stored_samples(&server)?;
     outcome.wrong_answers += usize::from(stored != 2 * files.spool.items);

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail};
 
 use crate::http::Client;
-use crate::server::{Server, Usage};
+use crate::process::{Process, Usage};
+use crate::server::Server;
 use crate::spool::Spool;
 
 /// What sending a spool took.
@@ -37,23 +38,26 @@ impl Sent {
 /// How often a request is sent again before that counts as failure.
 const MAX_RETRIES: usize = 200;
 
-/// Where requests go: an address, and a path that may depend on the number of the request.
+/// Where requests go: a process, its address, and a path that may depend on the number of the request.
 pub(crate) struct Target<'t> {
+    pub(crate) process: Process,
     pub(crate) address: SocketAddr,
     pub(crate) path: &'t (dyn Fn(usize) -> String + Sync),
 }
 
 /// Sends all requests to one path of OTLP.
 pub(crate) fn send(server: &Server, spool: &Spool, path: &str, connections: usize) -> anyhow::Result<Sent> {
-    let target = Target { address: server.otlp, path: &|_| path.to_owned() };
-    send_to(server, spool, &target, connections)
+    let compaction_before = server.compaction_cpu();
+    let target = Target { process: server.process(), address: server.otlp, path: &|_| path.to_owned() };
+    let mut sent = send_to(&target, spool, connections)?;
+    sent.compaction_cpu = server.compaction_cpu().saturating_sub(compaction_before);
+    Ok(sent)
 }
 
 /// Sends all requests over several connections. An answer that is neither success nor "later" is an error.
-pub(crate) fn send_to(server: &Server, spool: &Spool, target: &Target<'_>, connections: usize) -> anyhow::Result<Sent> {
+pub(crate) fn send_to(target: &Target<'_>, spool: &Spool, connections: usize) -> anyhow::Result<Sent> {
     let next = AtomicUsize::new(0);
-    let before: Usage = server.usage()?;
-    let compaction_before = server.compaction_cpu();
+    let before: Usage = target.process.usage()?;
     let started = Instant::now();
     let results: Vec<anyhow::Result<Sent>> = thread::scope(|scope| {
         let sender = || send_share(target, spool, &next);
@@ -65,8 +69,7 @@ pub(crate) fn send_to(server: &Server, spool: &Spool, target: &Target<'_>, conne
         joined.collect()
     });
     let mut sent = Sent { wall: started.elapsed(), ..Sent::default() };
-    sent.cpu = server.usage()?.cpu.saturating_sub(before.cpu);
-    sent.compaction_cpu = server.compaction_cpu().saturating_sub(compaction_before);
+    sent.cpu = target.process.usage()?.cpu.saturating_sub(before.cpu);
     for result in results {
         let share = result?;
         sent.latencies.extend(share.latencies);

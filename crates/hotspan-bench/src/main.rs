@@ -18,7 +18,9 @@ mod ingest;
 #[path = "../../hotspan-formats/examples/large_recording/mod.rs"]
 mod large_recording;
 mod measure;
+mod peers;
 mod prepare;
+mod process;
 mod questions;
 mod run;
 mod server;

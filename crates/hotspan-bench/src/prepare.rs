@@ -32,7 +32,7 @@ pub(crate) fn prepare(
         for request in trace_requests(&window, arguments.spans_per_request) {
             traces.add(&request.bytes, request.spans)?;
         }
-        for request in profile_requests(&window, arguments.profiles_per_request) {
+        for request in profile_requests(&window, arguments.profiles_per_request, arguments.sample_shape()) {
             profiles.add(&request.bytes, request.samples)?;
         }
     }

@@ -14,6 +14,7 @@ use crate::files;
 use crate::flatness;
 use crate::ingest::{Sent, send};
 use crate::measure::measure;
+use crate::peers;
 use crate::prepare::{Prepared, prepare};
 use crate::questions::{Question, explain_questions, join_questions, profile_questions, trace_questions};
 use crate::server::{Launch, Server};
@@ -88,6 +89,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     }
     if arguments.measures(Part::Stages) {
         stages::run(arguments, &place, &mut outcome)?;
+    }
+    if arguments.measures(Part::Peers) {
+        peers::run(arguments, &place, &mut outcome)?;
     }
     Ok(outcome)
 }

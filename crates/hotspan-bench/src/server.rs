@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::thread;
@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail};
 
 use crate::http::Client;
+use crate::process::{Process, Usage, cpu_time_of_children};
 
 /// How a server is started, again and again on the same store.
 #[derive(Debug, Clone)]
@@ -36,8 +37,6 @@ pub(crate) struct Server {
 
 const START_TIMEOUT: Duration = Duration::from_secs(120);
 const STOP_TIMEOUT: Duration = Duration::from_secs(30);
-/// Clock ticks of procfs in a second, on every Linux that is in use.
-const TICKS_PER_SECOND: u64 = 100;
 
 impl Launch {
     pub(crate) fn start(&self) -> anyhow::Result<Server> {
@@ -142,23 +141,13 @@ fn wait_until_ready(address: SocketAddr, started: Instant) -> anyhow::Result<()>
     bail!("/ready did not answer 200 in {} s", START_TIMEOUT.as_secs())
 }
 
-/// What a process has used.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(crate) struct Usage {
-    /// Time on CPUs, its own and the kernel's for it.
-    pub(crate) cpu: Duration,
-    /// Bytes that it caused to be written to disk.
-    pub(crate) written: u64,
-}
-
 impl Server {
-    /// CPU time and bytes written since it started.
+    pub(crate) fn process(&self) -> Process {
+        Process { id: self.child.id() }
+    }
+
     pub(crate) fn usage(&self) -> anyhow::Result<Usage> {
-        let folder = Path::new("/proc").join(self.child.id().to_string());
-        let stat = fs::read_to_string(folder.join("stat")).context("the server is gone")?;
-        let cpu = cpu_time(&stat).with_context(|| format!("{stat:?} is not what procfs should say"))?;
-        let io = fs::read_to_string(folder.join("io")).unwrap_or_default();
-        Ok(Usage { cpu, written: number_after(&io, "write_bytes:").unwrap_or(0) })
+        self.process().usage()
     }
 
     /// CPU time of the compactions that it has finished; none if it does not tell.
@@ -170,9 +159,7 @@ impl Server {
 
     /// The most memory that it ever had resident, in bytes.
     pub(crate) fn peak_memory(&self) -> anyhow::Result<u64> {
-        let path = Path::new("/proc").join(self.child.id().to_string()).join("status");
-        let status = fs::read_to_string(path).context("the server is gone")?;
-        Ok(number_after(&status, "VmHWM:").context("procfs says no VmHWM")? * 1024)
+        self.process().peak_memory()
     }
 
     /// Asks it to stop, and ends it if it does not.
@@ -194,42 +181,5 @@ impl Drop for Server {
         // Does nothing to a process that has ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
-    }
-}
-
-/// utime and stime: fields 14 and 15, counted behind the name, which may hold spaces.
-pub(crate) fn cpu_time(stat: &str) -> Option<Duration> {
-    two_times(stat, 11)
-}
-
-/// CPU time of all children that have ended.
-fn cpu_time_of_children() -> anyhow::Result<Duration> {
-    two_times(&fs::read_to_string("/proc/self/stat")?, 13).context("procfs tells no CPU time of children")
-}
-
-/// The sum of two neighbouring times in procfs, the first of which is this many fields after the name.
-fn two_times(stat: &str, skipped: usize) -> Option<Duration> {
-    let (_, fields) = stat.rsplit_once(')')?;
-    let mut ticks = fields.split_whitespace().skip(skipped).map(|field| field.parse::<u64>().ok());
-    let sum = ticks.next()?? + ticks.next()??;
-    Some(Duration::from_millis(sum * 1000 / TICKS_PER_SECOND))
-}
-
-fn number_after(text: &str, name: &str) -> Option<u64> {
-    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
-    line.split_whitespace().next()?.parse().ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Scenario: procfs of a process with an awkward name. Guarantee: its CPU time and memory.
-    #[test]
-    fn procfs() {
-        let stat = "12 (a) b (c) S 1 12 12 0 -1 4194304 100 0 0 0 250 30 0 0 20 0 8 0 1";
-        assert_eq!(cpu_time(stat), Some(Duration::from_millis(2800)));
-        assert_eq!(cpu_time("nonsense"), None);
-        assert_eq!(number_after("VmPeak:\t 9 kB\nVmHWM:\t  1234 kB\n", "VmHWM:"), Some(1234));
     }
 }

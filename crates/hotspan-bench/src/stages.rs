@@ -28,8 +28,8 @@ use crate::arguments::Arguments;
 use crate::expected::Expected;
 use crate::files::{PprofFacts, PprofFiles};
 use crate::prepare::prepare;
+use crate::process::Process;
 use crate::run::{Outcome, Place, progress};
-use crate::server::cpu_time;
 use crate::spool::Spool;
 use crate::table::{Unit, micros_each};
 
@@ -174,5 +174,5 @@ fn thread_cpu() -> anyhow::Result<Duration> {
 
 /// CPU time of all threads so far.
 fn process_cpu() -> anyhow::Result<Duration> {
-    cpu_time(&fs::read_to_string("/proc/self/stat")?).context("procfs tells no CPU time")
+    Ok(Process { id: std::process::id() }.usage()?.cpu)
 }

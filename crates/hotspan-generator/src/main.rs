@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::{Parser, ValueEnum};
-use hotspan_generator::encode::{pprof_file, profile_requests, trace_requests};
+use hotspan_generator::encode::{SampleShape, pprof_file, profile_requests, trace_requests};
 use hotspan_generator::{Oracle, OracleDetail, Settings, Window, Workload};
 
 /// Generate traces and profiles of a fleet that does not exist, the same for the same seed.
@@ -104,7 +104,7 @@ impl Sizes {
         for request in trace_requests(window, arguments.spans_per_request) {
             self.traces += self.write(out, "traces.otlp", &request.bytes)?;
         }
-        for request in profile_requests(window, arguments.profiles_per_request) {
+        for request in profile_requests(window, arguments.profiles_per_request, SampleShape::Merged) {
             self.profiles += self.write(out, "profiles.otlp", &request.bytes)?;
         }
         Ok(())

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use hotspan_formats::Limits;
 use hotspan_formats::otlp::{decode_profiles, decode_traces};
-use hotspan_generator::encode::{pprof_file, profile_requests, trace_requests};
+use hotspan_generator::encode::{SampleShape, pprof_file, profile_requests, trace_requests};
 use hotspan_generator::{
     Oracle, OracleDetail, PlantedCause, PlantedTime, SampleKind, Settings, WINDOW_NANOS, Workload,
 };
@@ -22,7 +22,7 @@ fn bytes_of(workload: &Workload) -> Vec<Vec<u8>> {
     let mut all = Vec::new();
     for window in workload.windows() {
         all.extend(trace_requests(&window, 1000).map(|request| request.bytes));
-        all.extend(profile_requests(&window, 2).map(|request| request.bytes));
+        all.extend(profile_requests(&window, 2, SampleShape::Merged).map(|request| request.bytes));
         all.extend(window.profiles.iter().map(|profile| pprof_file(&window, profile)));
     }
     all
@@ -36,9 +36,9 @@ fn seeds_decide_everything() {
     assert_eq!(first, bytes_of(&workload(Settings::small())));
     assert_ne!(first, bytes_of(&workload(Settings { seed: 43, ..Settings::small() })));
     let again = workload(Settings::small());
-    let alone = profile_requests(&again.window(3), 2).map(|request| request.bytes).last();
+    let alone = profile_requests(&again.window(3), 2, SampleShape::Merged).map(|request| request.bytes).last();
     let window = again.windows().last().unwrap();
-    assert_eq!(alone, profile_requests(&window, 2).map(|request| request.bytes).last());
+    assert_eq!(alone, profile_requests(&window, 2, SampleShape::Merged).map(|request| request.bytes).last());
 }
 
 /// Scenario: two minutes at the rates of the design. Guarantee: about as many bytes, spans and linked samples as it says.
@@ -50,7 +50,8 @@ fn sizes_are_those_of_the_design() {
     for window in workload.windows() {
         oracle.add(&window);
         trace_bytes += trace_requests(&window, 1000).map(|request| request.bytes.len()).sum::<usize>();
-        profile_bytes += profile_requests(&window, 1).map(|request| request.bytes.len()).sum::<usize>();
+        profile_bytes +=
+            profile_requests(&window, 1, SampleShape::Merged).map(|request| request.bytes.len()).sum::<usize>();
         for profile in &window.profiles {
             let calls = &workload.fleet().services[usize::from(profile.service)].calls;
             for sample in &profile.samples {
@@ -135,7 +136,7 @@ fn decoders_read_what_the_oracle_says() {
             let outcome = decode_traces(&request.bytes, &limits, &mut counter).unwrap();
             assert_eq!((outcome.accepted, outcome.rejected), (request.spans as u64, 0));
         }
-        for request in profile_requests(&window, 3) {
+        for request in profile_requests(&window, 3, SampleShape::Merged) {
             let (set, outcome, _) = decode_profiles(&request.bytes, &limits, 0).unwrap();
             assert_eq!(outcome.rejected, 0, "{outcome:?}");
             assert_eq!(set.sample_count(), request.samples);

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use hotspan_generator::encode::{pprof_file, profile_requests, trace_requests};
+use hotspan_generator::encode::{SampleShape, pprof_file, profile_requests, trace_requests};
 use hotspan_generator::{Settings, Workload};
 use opentelemetry_proto::tonic::collector::profiles::v1development::ExportProfilesServiceRequest;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
@@ -24,7 +24,7 @@ fn generated_types_read_otlp() {
         spans += found;
     }
     assert_eq!(spans, window.spans.len());
-    for request in profile_requests(&window, 2) {
+    for request in profile_requests(&window, 2, SampleShape::Merged) {
         let read = ExportProfilesServiceRequest::decode(&request.bytes[..]).unwrap();
         assert_eq!(read.encoded_len(), request.bytes.len());
         let dictionary = read.dictionary.unwrap();

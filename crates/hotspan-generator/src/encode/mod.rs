@@ -7,6 +7,6 @@ mod otlp_traces;
 mod pprof;
 mod protobuf;
 
-pub use otlp_profiles::profile_requests;
+pub use otlp_profiles::{SampleShape, profile_requests};
 pub use otlp_traces::trace_requests;
 pub use pprof::pprof_file;

@@ -20,19 +20,29 @@ pub struct ProfileRequest {
     pub bytes: Vec<u8>,
 }
 
+/// How observations with the same stack, attributes and link are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SampleShape {
+    /// As one sample with all their values and times, as OTLP wants it.
+    Merged,
+    /// As a sample each, for receivers that read one value of a sample only, such as Pyroscope.
+    Single,
+}
+
 /// The profiles of a window, so many in a request.
 pub fn profile_requests<'a>(
     window: &'a Window<'_>,
     profiles_per_request: usize,
+    shape: SampleShape,
 ) -> impl Iterator<Item = ProfileRequest> + 'a {
     window.profiles.chunks(profiles_per_request.max(1)).map(move |profiles| ProfileRequest {
         profiles: profiles.len(),
         samples: profiles.iter().map(|profile| profile.samples.len()).sum(),
-        bytes: profile_request(window, profiles),
+        bytes: profile_request(window, profiles, shape),
     })
 }
 
-fn profile_request(window: &Window<'_>, profiles: &[GeneratedProfile]) -> Vec<u8> {
+fn profile_request(window: &Window<'_>, profiles: &[GeneratedProfile], shape: SampleShape) -> Vec<u8> {
     let mut dictionary = Dictionary::default();
     let mut out = Writer::default();
     for profile in profiles {
@@ -41,7 +51,7 @@ fn profile_request(window: &Window<'_>, profiles: &[GeneratedProfile]) -> Vec<u8
             write_resource(resource_profiles, &service.resource);
             resource_profiles.message(2, |scope_profiles| {
                 write_scope(scope_profiles, service.language.name());
-                scope_profiles.message(2, |message| write_profile(message, window, profile, &mut dictionary));
+                scope_profiles.message(2, |message| write_profile(message, window, profile, shape, &mut dictionary));
             });
             resource_profiles.text(3, service.resource.schema_url);
         });
@@ -57,10 +67,10 @@ fn write_profile<'w>(
     out: &mut Writer,
     window: &Window<'w>,
     profile: &GeneratedProfile,
+    shape: SampleShape,
     dictionary: &mut Dictionary<'w>,
 ) {
     let service = &window.workload.fleet().services[usize::from(profile.service)];
-    // OTLP wants each identity once in a profile, with all its values and timestamps.
     let mut merged: HashMap<Identity, usize> = HashMap::with_capacity(profile.samples.len());
     let mut samples: Vec<(Identity, Vec<(i64, i64)>)> = Vec::with_capacity(profile.samples.len());
     for sample in &profile.samples {
@@ -68,11 +78,14 @@ fn write_profile<'w>(
         let thread = dictionary.thread(profile.service, service, sample.thread);
         let link = sample.span.map_or(0, |span| dictionary.link(span, window));
         let identity = (stack, thread, link);
-        let at = *merged.entry(identity).or_insert_with(|| {
+        let known = match shape {
+            SampleShape::Merged => *merged.entry(identity).or_insert(samples.len()),
+            SampleShape::Single => samples.len(),
+        };
+        if known == samples.len() {
             samples.push((identity, Vec::new()));
-            samples.len() - 1
-        });
-        samples[at].1.push((sample.value, sample.time));
+        }
+        samples[known].1.push((sample.value, sample.time));
     }
     let kind = dictionary.string(profile.kind.name());
     let unit = dictionary.string("nanoseconds");
