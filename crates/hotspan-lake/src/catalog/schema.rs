@@ -5,10 +5,17 @@ use sqlx::{Row, SqlitePool};
 use crate::error::{LakeError, Result};
 
 /// Each entry takes the catalog from one format to the next; entries are never changed once released.
-const MIGRATIONS: &[&str] =
-    &[SEGMENTS, super::ducklake::TABLES, SYMBOLS_BY_SERVICE, SHORT_ROW_NUMBERS, CODED_KEYS, IDENTITY_OF_TEXT_HASHES];
+const MIGRATIONS: &[&str] = &[
+    SEGMENTS,
+    super::ducklake::TABLES,
+    SYMBOLS_BY_SERVICE,
+    SHORT_ROW_NUMBERS,
+    CODED_KEYS,
+    IDENTITY_OF_TEXT_HASHES,
+    FRAMES_OF_STREAMS,
+];
 /// Stores of formats before this one were never released, and are not read.
-const OLDEST: i64 = 6;
+const OLDEST: i64 = 7;
 
 const SEGMENTS: &str = "
     CREATE TABLE version (
@@ -52,6 +59,9 @@ const CODED_KEYS: &str = "SELECT 1";
 /// Since then, the identity of a frame follows from the hashes of its texts.
 const IDENTITY_OF_TEXT_HASHES: &str = "SELECT 1";
 
+/// Since then, a stream of level 0 is one LZ4 frame, and no longer one for each buffer in it.
+const FRAMES_OF_STREAMS: &str = "SELECT 1";
+
 /// Brings the catalog to the newest format.
 pub(super) async fn migrate(pool: &SqlitePool) -> Result<()> {
     let found: i64 = sqlx::query("PRAGMA user_version").fetch_one(pool).await?.get(0);
@@ -87,7 +97,7 @@ mod tests {
         migrate(&pool).await.unwrap();
         migrate(&pool).await.unwrap();
         for (format, wanted) in
-            [(OLDEST - 1, "reads 6 and newer"), (MIGRATIONS.len() as i64 + 1, "use a newer hotspan")]
+            [(OLDEST - 1, "reads 7 and newer"), (MIGRATIONS.len() as i64 + 1, "use a newer hotspan")]
         {
             let set_format = format!("PRAGMA user_version = {format}");
             sqlx::raw_sql(sqlx::AssertSqlSafe(set_format)).execute(&pool).await.unwrap();

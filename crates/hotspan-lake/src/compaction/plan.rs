@@ -33,7 +33,7 @@ impl Default for CompactionOptions {
     fn default() -> Self {
         Self {
             first_level_age: Duration::from_secs(20),
-            first_level_bytes: 32 << 20,
+            first_level_bytes: 128 << 20,
             second_level_files: 10,
             second_level_age: Duration::from_secs(10 * 60),
             partition_grace: Duration::from_secs(10 * 60),
@@ -79,7 +79,7 @@ fn first_level_job(snapshot: &Snapshot, tenant: &TenantId, options: &CompactionO
     let mut taken = 0;
     let mut last_version = i64::MAX;
     young.retain(|segment| {
-        if taken >= 2 * options.first_level_bytes && segment.version != last_version {
+        if taken >= options.first_level_bytes && segment.version != last_version {
             return false;
         }
         taken += segment.bytes();

@@ -53,7 +53,7 @@ impl Default for IngestOptions {
             dedup_window: Duration::from_secs(15 * 60),
             dedup_entries: 4_000_000,
             known_nodes: 4_000_000,
-            resident_bytes: 128 << 20,
+            resident_bytes: 384 << 20,
         }
     }
 }

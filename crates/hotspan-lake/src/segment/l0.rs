@@ -1,4 +1,4 @@
-//! Level 0: one object with all tables of a flush as Arrow streams, one after the other.
+//! Level 0: one object with all tables of a flush as Arrow streams, one after the other, each an LZ4 frame.
 //!
 //! ```text
 //! "HOTSPAN\x01"  stream of spans  stream of samples  …  contents (JSON)  length of contents (u32)  "HOTSPAN\x01"
@@ -7,16 +7,15 @@
 //! The catalog knows where each stream lies, so that a reader fetches only what it needs; the contents at the
 //! end let a person or a tool understand an object without the catalog.
 
-use std::io::Cursor;
 use std::ops::Range;
 
 use arrow::array::{Array, RecordBatch, TimestampNanosecondArray};
-use arrow::ipc::CompressionType;
-use arrow::ipc::reader::StreamReader;
-use arrow::ipc::writer::{IpcWriteOptions, StreamWriter};
+use arrow::ipc::reader::StreamDecoder;
+use arrow::ipc::writer::StreamEncoder;
 use bytes::Bytes;
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::lz4_frame;
 use crate::error::{LakeError, Result};
 use crate::table::Table;
 
@@ -35,7 +34,6 @@ pub(crate) struct EncodedTable {
 
 /// Encodes all tables of a flush into one object.
 pub(crate) fn encode(batches: &[(Table, RecordBatch)]) -> Result<(Bytes, Vec<EncodedTable>)> {
-    let options = IpcWriteOptions::default().try_with_compression(Some(CompressionType::LZ4_FRAME))?;
     // Compressed, rows take a third to a half: growing on the way would copy what is there again and again.
     let memory: usize = batches.iter().map(|(_, batch)| batch.get_array_memory_size()).sum();
     let mut object = Vec::with_capacity(memory / 2 + (64 << 10));
@@ -43,10 +41,10 @@ pub(crate) fn encode(batches: &[(Table, RecordBatch)]) -> Result<(Bytes, Vec<Enc
     let mut tables = Vec::with_capacity(batches.len());
     for (table, batch) in batches {
         let start = object.len();
-        let mut writer = StreamWriter::try_new_with_options(&mut object, &batch.schema(), options.clone())?;
-        writer.write(batch)?;
-        writer.finish()?;
-        drop(writer);
+        let mut stream = StreamEncoder::try_new(&batch.schema())?;
+        let mut parts = stream.encode(batch)?;
+        parts.extend(stream.finish()?);
+        lz4_frame::compress(&parts, &mut object);
         let (min_time, max_time) = time_range(*table, batch)?;
         tables.push(EncodedTable {
             table: *table,
@@ -75,14 +73,13 @@ fn describe(tables: &[EncodedTable]) -> String {
     serde_json::json!({ "tables": entries.collect::<Vec<_>>() }).to_string()
 }
 
-/// Decodes the stream of one table.
+/// Decodes the stream of one table. Its columns share one piece of memory.
 pub(crate) fn decode(path: &str, stream: &Bytes) -> Result<RecordBatch> {
     let damaged = |reason: String| LakeError::Damaged { path: path.to_owned(), reason };
-    let mut reader = StreamReader::try_new(Cursor::new(stream), None).map_err(|error| damaged(error.to_string()))?;
-    match reader.next() {
-        Some(batch) => batch.map_err(|error| damaged(error.to_string())),
-        None => Err(damaged("the stream holds no batch".to_owned())),
-    }
+    let mut content = lz4_frame::decompress(stream).map_err(damaged)?;
+    let mut decoder = StreamDecoder::new();
+    let batch = decoder.decode(&mut content).map_err(|error| damaged(error.to_string()))?;
+    batch.ok_or_else(|| damaged("the stream holds no batch".to_owned()))
 }
 
 /// The earliest and latest time in a batch of this table.

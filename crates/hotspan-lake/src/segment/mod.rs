@@ -14,6 +14,7 @@ pub mod id_index;
 mod id_set;
 pub(crate) mod l0;
 mod lookup;
+mod lz4_frame;
 mod page_locations;
 pub(crate) mod parquet_file;
 mod pruning;
