@@ -18,6 +18,7 @@ use crate::prepare::prepare;
 use crate::process::Process;
 use crate::run::{Outcome, Place, progress};
 use crate::server::Server;
+use crate::settle::wait_until_idle;
 use crate::spool::Spool;
 use crate::table::{Unit, micros_each};
 
@@ -35,13 +36,15 @@ pub(crate) fn run(arguments: &Arguments, place: &Place, outcome: &mut Outcome) -
         send_to(&Target { process, address, path: &|_| path.to_owned() }, spool, connections)
     };
     if let Some(tempo) = arguments.tempo {
-        let work = Work { name: "span", peer: "Tempo", share: SPAN_SHARE, items: prepared.traces.items };
+        let items = prepared.traces.items;
+        let work = Work { name: "span", peer: "Tempo", process: tempo.process, share: SPAN_SHARE, items };
         let send = |process, address| otlp(&prepared.traces, "/v1/traces", process, address);
         let ours = |server: &Server| send(server.process(), server.otlp);
         work.measure(arguments, place, outcome, &ours, &|| send(tempo.process, tempo.address))?;
     }
     if let Some(pyroscope) = arguments.pyroscope.filter(|_| !arguments.has_spans_only()) {
-        let work = Work { name: "sample", peer: "Pyroscope", share: SAMPLE_SHARE, items: prepared.profiles.items };
+        let (process, items) = (pyroscope.process, prepared.profiles.items);
+        let work = Work { name: "sample", peer: "Pyroscope", process, share: SAMPLE_SHARE, items };
         let send = |process, address| otlp(&prepared.profiles, "/v1development/profiles", process, address);
         let ours = |server: &Server| send(server.process(), server.otlp);
         work.measure(arguments, place, outcome, &ours, &|| send(pyroscope.process, pyroscope.address))?;
@@ -60,6 +63,7 @@ pub(crate) fn run(arguments: &Arguments, place: &Place, outcome: &mut Outcome) -
 struct Work {
     name: &'static str,
     peer: &'static str,
+    process: Process,
     share: f64,
     items: u64,
 }
@@ -76,6 +80,7 @@ impl Work {
     ) -> anyhow::Result<()> {
         let (mut ours, mut theirs) = (Duration::ZERO, Duration::ZERO);
         for _ in 0..arguments.rounds {
+            wait_until_idle(self.process, Duration::from_secs(arguments.settle))?;
             progress(&format!("sending every {} to Hotspan", self.name));
             let launch = place.launch(arguments, "peers-store")?;
             let server = launch.start()?;

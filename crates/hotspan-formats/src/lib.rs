@@ -37,6 +37,7 @@ pub mod speedscope;
 pub mod svg;
 pub mod text_flame;
 pub mod top_table;
+mod utf8;
 pub mod v8;
 mod value_text;
 

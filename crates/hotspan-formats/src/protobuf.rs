@@ -4,6 +4,7 @@
 //! the caller does not expect are errors, unknown field numbers are skipped, as the format demands.
 
 use crate::file_error::{FileError, Result};
+use crate::utf8::from_utf8;
 
 /// A walk over the fields of one message.
 #[derive(Debug, Clone, Copy)]
@@ -146,7 +147,7 @@ impl<'a> Field<'a> {
 
     /// The content as text.
     pub(crate) fn text(&self) -> Result<&'a str> {
-        std::str::from_utf8(self.bytes()?).map_err(|wrong| {
+        from_utf8(self.bytes()?).map_err(|wrong| {
             let at = self.offset + wrong.valid_up_to();
             FileError::malformed(self.format, at, "UTF-8 text", "bytes that are not UTF-8")
         })

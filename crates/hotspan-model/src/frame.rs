@@ -182,6 +182,11 @@ impl<'a> FrameTable<'a> {
         (self.texts.len() - 1) as TextIndex
     }
 
+    /// Makes room for this many further texts.
+    pub fn reserve_texts(&mut self, texts: usize) {
+        self.texts.reserve(texts);
+    }
+
     /// Whether two texts are the same.
     pub fn same_text(&self, one: TextIndex, other: TextIndex) -> bool {
         self.texts[one as usize].hash == self.texts[other as usize].hash

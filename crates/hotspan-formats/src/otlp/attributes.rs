@@ -12,6 +12,7 @@ use super::fault::{Fault, Locate as _, Problem, Read};
 use super::outcome::Outcome;
 use super::wire::{BYTES, Field, Reader};
 use crate::Limits;
+use crate::utf8::from_utf8;
 
 /// Owns the repaired texts that borrowed fields point to; nothing is allocated until one is needed.
 #[derive(Debug, Default)]
@@ -99,7 +100,7 @@ impl<'a, 'l> ItemReader<'a, 'l> {
     /// A text that may be owned.
     #[inline]
     pub(crate) fn text(&mut self, bytes: &'a [u8]) -> Read<Cow<'a, str>> {
-        match std::str::from_utf8(bytes) {
+        match from_utf8(bytes) {
             Ok(text) if text.len() <= self.limits.max_text_bytes => Ok(Cow::Borrowed(text)),
             Ok(text) => Ok(Cow::Borrowed(self.shorten(text))),
             Err(_) => Ok(Cow::Owned(self.repair(bytes)?)),
@@ -109,7 +110,7 @@ impl<'a, 'l> ItemReader<'a, 'l> {
     /// A text that has to be borrowed.
     #[inline]
     pub(crate) fn borrowed_text(&mut self, bytes: &'a [u8]) -> Read<&'a str> {
-        match std::str::from_utf8(bytes) {
+        match from_utf8(bytes) {
             Ok(text) if text.len() <= self.limits.max_text_bytes => Ok(text),
             Ok(text) => Ok(self.shorten(text)),
             Err(_) => {

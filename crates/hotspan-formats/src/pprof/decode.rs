@@ -12,7 +12,7 @@ use hotspan_model::{Attribute, Profile, ProfileSet, Sample, Value};
 use super::FORMAT;
 use super::outline::{Index, Message, Outline, ValueType};
 use super::sample_labels::LabelReader;
-use super::symbols::Symbols;
+use super::symbols::{MAX_AHEAD, Symbols};
 use crate::decode_options::DecodeOptions;
 use crate::file_error::{FileError, Result};
 use crate::naming;
@@ -38,7 +38,7 @@ pub fn decode<'a>(bytes: &'a [u8], options: &DecodeOptions) -> Result<ProfileSet
         symbols: &symbols,
         max_depth: options.limits.max_stack_depth,
         max_path_bytes: options.limits.max_decoded_bytes,
-        known: HashMap::new(),
+        known: HashMap::with_capacity(outline.samples.len().min(MAX_AHEAD)),
     };
     let mut samples: Vec<Vec<Sample>> = columns.iter().map(|_| Vec::with_capacity(outline.samples.len())).collect();
     let mut reader = LabelReader::new(default_link, &options.limits, &mut builder);

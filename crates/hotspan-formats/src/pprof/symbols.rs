@@ -14,7 +14,7 @@ use crate::file_error::{FileError, Result};
 use crate::protobuf::Fields;
 
 /// Frames and paths that room is made for ahead of reading them; more grows with what is there.
-const MAX_AHEAD: usize = 1 << 13;
+pub(super) const MAX_AHEAD: usize = 1 << 13;
 
 /// The frames of every location.
 #[derive(Debug, Default)]
@@ -206,6 +206,8 @@ struct Texts<'o, 't, 'a> {
 
 impl<'o, 't, 'a> Texts<'o, 't, 'a> {
     fn new(outline: &'o Outline<'a>, frames: &'t mut FrameTable<'a>) -> Self {
+        // Nearly all name a function or a file.
+        frames.reserve_texts(outline.strings.len().min(MAX_AHEAD));
         Self { outline, frames, known: vec![0; outline.strings.len()] }
     }
 

@@ -6,7 +6,6 @@ use std::time::Instant;
 
 use arrow::array::{BooleanArray, RecordBatch};
 use arrow::compute::filter_record_batch;
-use hashbrown::HashSet;
 use hotspan_model::TenantId;
 use tokio::sync::mpsc;
 use tracing::{debug, warn};
@@ -15,7 +14,6 @@ use super::known::Known;
 use super::seen::{Seen, SeenKey};
 use super::{IngestCounters, IngestOptions, Receipt, Submission, off_thread};
 use crate::error::Result;
-use crate::id_hasher::IdHashing;
 use crate::rows::{Rows, retry_key};
 use crate::segment::{Piece, ReadOptions, l0};
 use crate::table::Table;
@@ -74,7 +72,10 @@ impl Committer {
                     Table::Spans => self.span_hashes_of(segment.tenant.as_str(), batch)?,
                     _ => self.profile_hashes_of(segment.tenant.as_str(), batch)?,
                 };
-                self.seen.extend(hashes);
+                self.seen.expect(hashes.len());
+                for hash in hashes {
+                    self.seen.insert(hash);
+                }
             }
         }
         Ok(())
@@ -152,7 +153,18 @@ impl Committer {
     }
 
     async fn commit(&mut self, tenant: &TenantId, rows: Rows) -> Result<Receipt> {
-        let retries = self.find_retries(tenant, &rows);
+        let mut retries = self.find_retries(tenant, &rows);
+        let fresh = std::mem::take(&mut retries.fresh);
+        let committed = self.write(tenant, rows, retries).await;
+        if committed.is_err() {
+            self.seen.forget(&fresh);
+        }
+        self.lake.ingest_counters().remembered_ids.store(self.seen.len() as u64, Ordering::Relaxed);
+        committed
+    }
+
+    /// Stores the rows of a batch that are new.
+    async fn write(&mut self, tenant: &TenantId, rows: Rows, retries: Retries) -> Result<Receipt> {
         let new_symbols = rows.profiles.new_symbols();
         let collisions = rows.profiles.collisions();
         let keep = (retries.keep_spans, retries.keep_samples, retries.keep_profiles);
@@ -213,8 +225,6 @@ impl Committer {
         let snapshot = self.lake.catalog().commit(tenant, segments.collect()).await?;
         receipt.version = snapshot.version();
 
-        self.seen.extend(retries.fresh);
-        counters.remembered_ids.store(self.seen.len() as u64, Ordering::Relaxed);
         self.known.learn(tenant, &new_symbols);
         IngestCounters::add(&counters.segments, 1);
         IngestCounters::add(&counters.bytes, size);
@@ -231,33 +241,32 @@ impl Committer {
         Ok(receipt)
     }
 
-    /// Looks for spans and profiles that are stored already, or that stand twice in this batch.
-    fn find_retries(&self, tenant: &TenantId, rows: &Rows) -> Retries {
+    /// Looks for spans and profiles that are stored already, or that stand twice in this batch, and remembers the others.
+    fn find_retries(&mut self, tenant: &TenantId, rows: &Rows) -> Retries {
         let mut retries = Retries::default();
-        let mut in_batch: HashSet<u64, IdHashing> =
-            HashSet::with_capacity_and_hasher(rows.spans.len(), IdHashing::default());
         let (span_key, profile_key) = (self.span_key(tenant.as_str()), self.profile_key(tenant.as_str()));
-        let span_count = rows.spans.len();
+        let (span_count, ranges) = (rows.spans.len(), rows.profiles.ranges());
+        self.seen.expect(span_count + ranges.len());
+        retries.fresh.reserve(span_count + ranges.len());
         for row in 0..span_count {
             let (trace_id, span_id) = rows.spans.identity(row);
             let hash = span_key.span(trace_id, span_id);
-            if self.seen.contains(hash) || !in_batch.insert(hash) {
+            if self.seen.insert(hash) {
+                retries.fresh.push(hash);
+            } else {
                 retries.keep_spans.get_or_insert_with(|| vec![true; span_count])[row] = false;
                 retries.duplicate_spans += 1;
-            } else {
-                retries.fresh.push(hash);
             }
         }
-        let ranges = rows.profiles.ranges();
         for (number, range) in ranges.iter().enumerate() {
             let hash = profile_key.profile(range.key);
-            if self.seen.contains(hash) || !in_batch.insert(hash) {
+            if self.seen.insert(hash) {
+                retries.fresh.push(hash);
+            } else {
                 let samples = retries.keep_samples.get_or_insert_with(|| vec![true; rows.profiles.sample_count()]);
                 samples[range.first_sample..range.first_sample + range.sample_count].fill(false);
                 retries.keep_profiles.get_or_insert_with(|| vec![true; ranges.len()])[number] = false;
                 retries.duplicate_profiles += 1;
-            } else {
-                retries.fresh.push(hash);
             }
         }
         retries

@@ -40,8 +40,16 @@ impl Seen {
         SeenKey(xxh3_64_with_seed(kind.as_bytes(), tenant))
     }
 
-    pub(super) fn contains(&self, hash: u64) -> bool {
-        self.young.contains(&hash) || self.old.contains(&hash)
+    /// Remembers a hash. Says whether it is new.
+    pub(super) fn insert(&mut self, hash: u64) -> bool {
+        !self.old.contains(&hash) && self.young.insert(hash)
+    }
+
+    /// Forgets hashes that were new, since what has them is not stored after all.
+    pub(super) fn forget(&mut self, hashes: &[u64]) {
+        for hash in hashes {
+            self.young.remove(hash);
+        }
     }
 
     /// How many are remembered.
@@ -49,12 +57,13 @@ impl Seen {
         self.young.len() + self.old.len()
     }
 
-    pub(super) fn extend(&mut self, hashes: impl IntoIterator<Item = u64>) {
+    /// Starts a generation if it is time for one, and makes room in the young one.
+    pub(super) fn expect(&mut self, hashes: usize) {
         if self.turned.elapsed() > self.half_window || self.young.len() > self.half_entries {
             self.old = std::mem::take(&mut self.young);
             self.turned = Instant::now();
         }
-        self.young.extend(hashes);
+        self.young.reserve(hashes);
     }
 }
 
@@ -86,11 +95,21 @@ mod tests {
     fn remembers_the_latest() {
         let mut seen = Seen::new(Duration::from_secs(60), 100);
         for id in 0u64..1000 {
-            seen.extend([id]);
-            assert!(seen.contains(id));
-            assert!(id < 50 || seen.contains(id - 50));
+            seen.expect(1);
+            assert!(seen.insert(id));
+            assert!(!seen.insert(id));
+            assert!(id < 50 || !seen.insert(id - 50));
         }
-        assert!(!seen.contains(0));
         assert!(seen.len() <= 104);
+        assert!(seen.insert(0));
+    }
+
+    /// Scenario: ids of a batch that could not be stored. Guarantee: they are new when they come again, others are not.
+    #[test]
+    fn forgets_what_was_not_stored() {
+        let mut seen = Seen::new(Duration::from_secs(60), 100);
+        assert!(seen.insert(1) && seen.insert(2));
+        seen.forget(&[2]);
+        assert!(!seen.insert(1) && seen.insert(2));
     }
 }

@@ -48,9 +48,9 @@ impl<T: Default> WaitingRow<T> {
         let Self { places, by_key, front, hasher } = self;
         let place_of = |number: u32| number.wrapping_sub(*front) as usize;
         let entry = by_key.entry(
-            hasher.hash_one(key),
+            hash_of(hasher, &key),
             |number| places[place_of(*number)].key == key,
-            |number| hasher.hash_one(places[place_of(*number)].key),
+            |number| hash_of(hasher, &places[place_of(*number)].key),
         );
         let place = match entry {
             Entry::Occupied(found) => place_of(*found.get()),
@@ -72,12 +72,17 @@ impl<T: Default> WaitingRow<T> {
     pub(super) fn pop(&mut self) -> Option<T> {
         let first = self.places.pop_front()?;
         let number = self.front;
-        if let Ok(found) = self.by_key.find_entry(self.hasher.hash_one(first.key), |other| *other == number) {
+        if let Ok(found) = self.by_key.find_entry(hash_of(&self.hasher, &first.key), |other| *other == number) {
             found.remove();
         }
         self.front = number.wrapping_add(1);
         Some(first.what)
     }
+}
+
+/// As numbers: bytes would be hashed as two texts of any length.
+fn hash_of(hasher: &DefaultHashBuilder, (trace_id, span_id): &SideKey) -> u64 {
+    hasher.hash_one((u128::from_ne_bytes(*trace_id), u64::from_ne_bytes(*span_id)))
 }
 
 #[cfg(test)]
