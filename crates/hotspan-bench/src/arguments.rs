@@ -203,4 +203,21 @@ mod tests {
         let refused = read(&["--only", "spans", "join"]).check().unwrap_err();
         assert!(refused.to_string().starts_with("Join needs samples"), "{refused}");
     }
+    /// Scenario: a peer on this machine, and what is none. Guarantee: it is read, and the others are refused with the reason.
+    #[test]
+    fn peers_run_here() {
+        let peer: Peer = "127.0.0.1:4318@12".parse().unwrap();
+        assert_eq!((peer.address.port(), peer.process), (4318, Process { id: 12 }));
+        let wrong = [
+            ("127.0.0.1:4318", "'@'"),
+            ("localhost@12", "not an address"),
+            ("192.0.2.1:4318@12", "not on this machine"),
+            ("127.0.0.1:4318@tempo", "not the id of a process"),
+        ];
+        for (text, reason) in wrong {
+            let refused = text.parse::<Peer>().unwrap_err().to_string();
+            assert!(refused.contains(reason), "{refused}");
+        }
+        assert!(read(&["peers"]).check().is_err());
+    }
 }

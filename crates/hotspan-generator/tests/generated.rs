@@ -122,9 +122,16 @@ impl TraceSink for SpanCounter {
     }
 }
 
-/// Scenario: all requests, read by the server's decoders. Guarantee: nothing refused, and every sum is the oracle's.
+/// Scenario: all requests, in either shape, read by the server's decoders.
+/// Guarantee: nothing refused, and every sum is the oracle's.
 #[test]
 fn decoders_read_what_the_oracle_says() {
+    for shape in [SampleShape::Merged, SampleShape::Single] {
+        assert_sums_of_oracle(shape);
+    }
+}
+
+fn assert_sums_of_oracle(shape: SampleShape) {
     let workload = workload(Settings { planted: vec![tax_lookup(PlantedTime::Waiting)], ..Settings::small() });
     let oracle = Oracle::of(&workload, OracleDetail::Everything);
     let limits = Limits::default();
@@ -136,7 +143,7 @@ fn decoders_read_what_the_oracle_says() {
             let outcome = decode_traces(&request.bytes, &limits, &mut counter).unwrap();
             assert_eq!((outcome.accepted, outcome.rejected), (request.spans as u64, 0));
         }
-        for request in profile_requests(&window, 3, SampleShape::Merged) {
+        for request in profile_requests(&window, 3, shape) {
             let (set, outcome, _) = decode_profiles(&request.bytes, &limits, 0).unwrap();
             assert_eq!(outcome.rejected, 0, "{outcome:?}");
             assert_eq!(set.sample_count(), request.samples);

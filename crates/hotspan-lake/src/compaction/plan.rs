@@ -15,7 +15,7 @@ use crate::table::Table;
 pub struct CompactionOptions {
     /// Level 0 is compacted when its oldest segment is this old …
     pub first_level_age: Duration,
-    /// … or when it has this many bytes.
+    /// … or when it has this many bytes; a job takes about as many at once.
     pub first_level_bytes: u64,
     /// How many files of level 1 make one of level 2.
     pub second_level_files: usize,
