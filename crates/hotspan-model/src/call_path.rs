@@ -10,7 +10,6 @@
 use std::fmt;
 
 use hashbrown::HashMap;
-use hashbrown::hash_map::Entry;
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::frame::{Frame, FrameIndex, FrameTable};
@@ -45,20 +44,44 @@ pub struct ContentHash {
 }
 
 impl ContentHash {
-    pub(crate) fn from_u128(hash: u128) -> Self {
+    /// The identity of bytes; the default for none.
+    pub(crate) fn of(bytes: &[u8]) -> Self {
+        if bytes.is_empty() {
+            return Self::default();
+        }
+        let hash = xxh3_128(bytes);
         // Zero means "none" in every table.
         Self { id: (hash as u64).max(1), check: (hash >> 64) as u64 }
     }
 
     /// The identity of the child of this node that runs `frame`. The default value is the root's parent.
+    #[inline]
     pub fn child(self, frame: ContentHash) -> Self {
-        let mut bytes = [0u8; 32];
-        bytes[0..8].copy_from_slice(&self.id.to_le_bytes());
-        bytes[8..16].copy_from_slice(&self.check.to_le_bytes());
-        bytes[16..24].copy_from_slice(&frame.id.to_le_bytes());
-        bytes[24..32].copy_from_slice(&frame.check.to_le_bytes());
-        Self::from_u128(xxh3_128(&bytes))
+        self.with([frame.id, frame.check])
     }
+
+    /// The identity of this content followed by two words.
+    ///
+    /// Each step of a path waits for the one before, so what counts is how long one takes: two multiplications side by side,
+    /// where a hash of bytes has several one after another. Words are hashes already, or go with one.
+    #[inline]
+    pub(crate) fn with(self, [first, second]: [u64; 2]) -> Self {
+        let (one, two) = (self.id.rotate_left(29) ^ first, self.check ^ second);
+        Self {
+            id: folded_product(one ^ KEYS[0], two ^ KEYS[1]).max(1),
+            check: folded_product(one ^ KEYS[2], two ^ KEYS[3]),
+        }
+    }
+}
+
+/// Any odd-looking numbers would do; these are the fractional part of pi. They are part of the store's format.
+const KEYS: [u64; 4] = [0x243f_6a88_85a3_08d3, 0x1319_8a2e_0370_7344, 0xa409_3822_299f_31d0, 0x082e_fa98_ec4e_6c89];
+
+/// Both halves of a product in one word: every bit of either factor reaches every bit of it.
+#[inline]
+fn folded_product(one: u64, other: u64) -> u64 {
+    let product = u128::from(one) * u128::from(other);
+    product as u64 ^ (product >> 64) as u64
 }
 
 /// Index of a path in a [`PathTable`]. [`NO_PATH`] is the empty path.
@@ -81,7 +104,7 @@ pub struct Path {
     own_steps: u32,
 }
 
-/// The distinct frames and call paths of a group of profiles.
+/// The frames and call paths of a group of profiles.
 ///
 /// Callers of a path are not in the table unless they are paths of samples themselves. A request mostly brings paths
 /// that are stored already, and then only their ids count; who needs the callers of one asks for its
@@ -111,6 +134,27 @@ impl Default for LastPath {
     }
 }
 
+impl LastPath {
+    /// Becomes the path of these frames; gives its identity, and how many steps it shares with the one before. The index is
+    /// still that one's. None for the empty path.
+    fn advance(&mut self, root_to_leaf: &[FrameIndex], frames: &FrameTable<'_>) -> Option<(ContentHash, usize)> {
+        let shared = self.frames.iter().zip(root_to_leaf).take_while(|(last, this)| last == this).count();
+        self.frames.truncate(shared);
+        self.frames.extend_from_slice(&root_to_leaf[shared..]);
+        self.chain.truncate(shared);
+        let mut hash = self.chain.last().copied().unwrap_or_default();
+        self.chain.extend(root_to_leaf[shared..].iter().map(|frame| {
+            hash = hash.child(frames.hash(*frame));
+            hash
+        }));
+        if root_to_leaf.is_empty() {
+            self.index = NO_PATH;
+            return None;
+        }
+        Some((hash, shared))
+    }
+}
+
 /// A caller along a path: its frame, and the identity of the path that ends there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChainLink {
@@ -128,22 +172,8 @@ impl<'a> PathTable<'a> {
 
     /// Adds a path of frames, the root first, or finds it. What it shares with the one before is not hashed again.
     pub fn path(&mut self, root_to_leaf: &[FrameIndex]) -> PathIndex {
-        let last = &mut self.last;
-        let shared = last.frames.iter().zip(root_to_leaf).take_while(|(last, this)| last == this).count();
-        last.frames.truncate(shared);
-        last.frames.extend_from_slice(&root_to_leaf[shared..]);
-        last.chain.truncate(shared);
-        let mut hash = last.chain.last().copied().unwrap_or_default();
-        for frame in &root_to_leaf[shared..] {
-            hash = hash.child(self.frames.hash(*frame));
-            last.chain.push(hash);
-        }
-        if root_to_leaf.is_empty() {
-            last.index = NO_PATH;
-            return NO_PATH;
-        }
-        let base = last.index;
-        let index = self.intern(hash, base, shared, &root_to_leaf[shared..]);
+        let Some((hash, shared)) = self.last.advance(root_to_leaf, &self.frames) else { return NO_PATH };
+        let index = self.intern(hash, self.last.index, shared, &root_to_leaf[shared..]);
         if self.paths[index as usize].hash == hash {
             self.last.index = index;
         } else {
@@ -151,6 +181,13 @@ impl<'a> PathTable<'a> {
             self.last = LastPath::default();
         }
         index
+    }
+
+    /// Adds a path. Nobody looks whether it is there already: who has a table of stacks adds each once.
+    pub fn add_path(&mut self, root_to_leaf: &[FrameIndex]) -> PathIndex {
+        let Some((hash, shared)) = self.last.advance(root_to_leaf, &self.frames) else { return NO_PATH };
+        self.last.index = self.push(hash, self.last.index, shared, &root_to_leaf[shared..]);
+        self.last.index
     }
 
     /// Adds the path that goes one step on from `parent`, into `frame`, or finds it.
@@ -163,28 +200,32 @@ impl<'a> PathTable<'a> {
         self.intern(hash, parent, shared, &[frame])
     }
 
-    fn intern(&mut self, hash: ContentHash, mut base: PathIndex, shared: usize, own_steps: &[FrameIndex]) -> PathIndex {
-        let index = match self.path_index.entry(hash.id) {
-            Entry::Occupied(known) => *known.get(),
-            Entry::Vacant(slot) => {
-                while let Some(path) = self.paths.get(base as usize)
-                    && shared <= path.shared as usize
-                {
-                    base = path.base;
-                }
-                self.paths.push(Path {
-                    hash,
-                    base,
-                    shared: shared as u32,
-                    first_step: self.steps.len() as u32,
-                    own_steps: own_steps.len() as u32,
-                });
-                self.steps.extend_from_slice(own_steps);
-                *slot.insert((self.paths.len() - 1) as PathIndex)
-            }
-        };
+    fn intern(&mut self, hash: ContentHash, base: PathIndex, shared: usize, own_steps: &[FrameIndex]) -> PathIndex {
+        let known = self.path_index.get(&hash.id).copied();
+        let index = known.unwrap_or_else(|| {
+            let index = self.push(hash, base, shared, own_steps);
+            self.path_index.insert(hash.id, index);
+            index
+        });
         self.collisions += u64::from(self.paths[index as usize].hash != hash);
         index
+    }
+
+    fn push(&mut self, hash: ContentHash, mut base: PathIndex, shared: usize, own_steps: &[FrameIndex]) -> PathIndex {
+        while let Some(path) = self.paths.get(base as usize)
+            && shared <= path.shared as usize
+        {
+            base = path.base;
+        }
+        self.paths.push(Path {
+            hash,
+            base,
+            shared: shared as u32,
+            first_step: self.steps.len() as u32,
+            own_steps: own_steps.len() as u32,
+        });
+        self.steps.extend_from_slice(own_steps);
+        (self.paths.len() - 1) as PathIndex
     }
 
     /// How often a symbol met another one with the same id; it then counts as that one.
@@ -192,14 +233,13 @@ impl<'a> PathTable<'a> {
         self.collisions + self.frames.collisions()
     }
 
-    /// Makes room for this many further frames and paths.
+    /// Makes room for this many further frames and paths that nobody looks for.
     pub fn reserve(&mut self, frames: usize, paths: usize) {
         self.frames.reserve(frames);
         self.paths.reserve(paths);
-        self.path_index.reserve(paths);
     }
 
-    /// How many distinct paths there are: their indices are all below.
+    /// How many paths there are: their indices are all below.
     pub fn path_count(&self) -> usize {
         self.paths.len()
     }
@@ -287,6 +327,25 @@ mod tests {
         assert_eq!(names, ["parse", "serve", "main"]);
     }
 
+    /// Scenario: a step of a path from identities that differ in one bit, or change places.
+    /// Guarantee: either half of what it gives differs in about half of its bits.
+    #[test]
+    fn every_bit_counts() {
+        let (parent, frame) = (ContentHash::of(b"parent"), ContentHash::of(b"frame"));
+        let step = parent.child(frame);
+        let flipped = |hash: ContentHash, bit: u32| match bit {
+            0..64 => ContentHash { id: hash.id ^ 1 << bit, ..hash },
+            _ => ContentHash { check: hash.check ^ 1 << (bit - 64), ..hash },
+        };
+        let neighbours =
+            (0..128).flat_map(|bit| [flipped(parent, bit).child(frame), parent.child(flipped(frame, bit))]);
+        for other in neighbours.chain([frame.child(parent)]) {
+            for differing in [step.id ^ other.id, step.check ^ other.check].map(u64::count_ones) {
+                assert!((10..=54).contains(&differing), "{differing} bits of 64");
+            }
+        }
+    }
+
     /// Scenario: stacks that share a prefix with the one before. Guarantee: its steps are stored once.
     #[test]
     fn prefixes_are_shared() {
@@ -300,7 +359,7 @@ mod tests {
         assert_eq!(table.path(&[]), NO_PATH);
     }
 
-    /// Scenario: paths that share much or nothing with the one before, in both orders, whole and step by step.
+    /// Scenario: paths that share much or nothing with the one before, in both orders: looked for, just added, and step by step.
     /// Guarantee: each has the id it has alone, leads back to its own frames, and has the chain of its callers.
     #[test]
     fn what_is_shared_is_not_mixed_up() {
@@ -325,8 +384,9 @@ mod tests {
             let mut chain = Vec::new();
             for (number, stack) in order.iter().enumerate() {
                 let frames: Vec<u32> = stack.iter().map(|name| table.frame(Frame::named(name))).collect();
-                let path = match number % 2 {
+                let path = match number % 3 {
                     0 => table.path(&frames),
+                    1 => table.add_path(&frames),
                     _ => frames.iter().fold(NO_PATH, |parent, frame| table.child(parent, *frame)),
                 };
                 assert_eq!(table.node_id(path), id_alone(stack), "{stack:?}");

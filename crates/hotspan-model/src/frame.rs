@@ -1,14 +1,12 @@
 //! Places in code, and the table of those that a group of profiles goes through.
 //!
 //! Senders name a function once and refer to it from thousands of places, and most places of a request are stored already.
-//! So the table holds each text once, with its hash, and frames of numbers alone: the identity of a frame follows from the
-//! hashes of its texts, and nobody touches the texts of one that is known.
+//! So the table holds each text and each function once, with its hash, and frames of numbers alone: the identity of a frame
+//! follows from the hash of its function, and nobody touches the texts of one that is known.
 
 use std::borrow::Cow;
 
 use hashbrown::HashMap;
-use hashbrown::hash_map::Entry;
-use xxhash_rust::xxh3::xxh3_128;
 
 use crate::call_path::ContentHash;
 
@@ -112,19 +110,28 @@ impl Frame<'_> {
 
 /// Index of a frame in a [`FrameTable`].
 pub type FrameIndex = u32;
+/// Index of a function in a [`FrameTable`]; 0 is the one of which nothing is known.
+pub type FunctionIndex = u32;
 /// Index of a text in a [`FrameTable`]; 0 is the empty text.
 pub type TextIndex = u32;
 
-/// A frame whose texts are those of a [`FrameTable`]. See [`Frame`] for what the fields mean.
+/// A function whose texts are those of a [`FrameTable`]. See [`Frame`] for what the fields mean.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[allow(missing_docs, reason = "the fields are those of a frame")]
+pub struct CodedFunction {
+    pub name: TextIndex,
+    pub system_name: TextIndex,
+    pub file: TextIndex,
+    pub start_line: u32,
+}
+
+/// A frame whose function and texts are those of a [`FrameTable`]. See [`Frame`] for what the fields mean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[allow(missing_docs, reason = "the fields are those of a frame")]
 pub struct CodedFrame {
-    pub function: TextIndex,
-    pub system_name: TextIndex,
-    pub file: TextIndex,
+    pub function: FunctionIndex,
     pub line: u32,
     pub column: u32,
-    pub start_line: u32,
     pub mapping: TextIndex,
     pub build_id: TextIndex,
     pub address: u64,
@@ -132,30 +139,34 @@ pub struct CodedFrame {
     pub attributes: TextIndex,
 }
 
-/// The distinct frames of a group of profiles, and their texts.
+/// The frames of a group of profiles, their functions and their texts.
 #[derive(Debug)]
 pub struct FrameTable<'a> {
     texts: Vec<Text<'a>>,
+    functions: Vec<(CodedFunction, ContentHash)>,
     frames: Vec<CodedFrame>,
     hashes: Vec<ContentHash>,
+    /// Those that were added as a whole.
     index: HashMap<u64, FrameIndex>,
     collisions: u64,
 }
 
 /// About what a text takes in a [`FrameTable`], beside its bytes.
 pub const TEXT_BYTES: usize = size_of::<Text<'_>>();
-/// About what a frame takes in a [`FrameTable`] and its index, beside its texts.
-pub const FRAME_BYTES: usize = size_of::<CodedFrame>() + size_of::<ContentHash>() + 24;
+/// About what a function takes in a [`FrameTable`], beside its texts.
+pub const FUNCTION_BYTES: usize = size_of::<(CodedFunction, ContentHash)>();
+/// About what a frame takes in a [`FrameTable`], beside its function and texts.
+pub const FRAME_BYTES: usize = size_of::<CodedFrame>() + size_of::<ContentHash>();
 
 #[derive(Debug)]
 struct Text<'a> {
     text: Cow<'a, str>,
-    hash: u128,
+    hash: ContentHash,
 }
 
 impl<'a> Text<'a> {
     fn new(text: Cow<'a, str>) -> Self {
-        let hash = if text.is_empty() { 0 } else { xxh3_128(text.as_bytes()) };
+        let hash = ContentHash::of(text.as_bytes());
         Self { text, hash }
     }
 }
@@ -164,6 +175,7 @@ impl Default for FrameTable<'_> {
     fn default() -> Self {
         Self {
             texts: vec![Text::new(Cow::Borrowed(""))],
+            functions: vec![(CodedFunction::default(), ContentHash::default())],
             frames: Vec::new(),
             hashes: Vec::new(),
             index: HashMap::new(),
@@ -182,9 +194,26 @@ impl<'a> FrameTable<'a> {
         (self.texts.len() - 1) as TextIndex
     }
 
-    /// Makes room for this many further texts.
-    pub fn reserve_texts(&mut self, texts: usize) {
+    /// Adds a function of texts that are in the table. As with texts, nobody looks whether it is there already.
+    pub fn function(&mut self, function: CodedFunction) -> FunctionIndex {
+        if function == CodedFunction::default() {
+            return 0;
+        }
+        let text = |text: TextIndex| self.texts[text as usize].hash;
+        let named = text(function.name).child(text(function.system_name)).child(text(function.file));
+        self.functions.push((function, named.with([u64::from(function.start_line), 0])));
+        (self.functions.len() - 1) as FunctionIndex
+    }
+
+    /// Whether a function has a name; the places of one that has none are known by their address.
+    pub fn is_named(&self, function: FunctionIndex) -> bool {
+        self.functions[function as usize].0.name != 0
+    }
+
+    /// Makes room for this many further texts and functions.
+    pub fn reserve_symbols(&mut self, texts: usize, functions: usize) {
         self.texts.reserve(texts);
+        self.functions.reserve(functions);
     }
 
     /// Whether two texts are the same.
@@ -192,66 +221,79 @@ impl<'a> FrameTable<'a> {
         self.texts[one as usize].hash == self.texts[other as usize].hash
     }
 
-    /// Adds a frame, or finds it.
+    /// Adds a frame, or finds it among those that were added this way.
     pub fn add(&mut self, frame: Frame<'a>) -> FrameIndex {
-        let texts_before = self.texts.len();
-        let coded = CodedFrame {
-            function: self.text(frame.function),
+        let (texts, functions) = (self.texts.len(), self.functions.len());
+        let function = CodedFunction {
+            name: self.text(frame.function),
             system_name: self.text(frame.system_name),
             file: self.text(frame.file),
+            start_line: frame.start_line,
+        };
+        let coded = CodedFrame {
+            function: self.function(function),
             line: frame.line,
             column: frame.column,
-            start_line: frame.start_line,
             mapping: self.text(frame.mapping),
             build_id: self.text(frame.build_id),
             address: frame.address,
             kind: frame.kind,
             attributes: self.text(frame.attributes),
         };
-        let frames_before = self.frames.len();
-        let index = self.add_coded(coded);
-        if self.frames.len() == frames_before {
-            self.texts.truncate(texts_before);
+        let hash = self.identity(&coded);
+        match self.index.get(&hash.id) {
+            Some(known) => {
+                self.collisions += u64::from(self.hashes[*known as usize] != hash);
+                self.texts.truncate(texts);
+                self.functions.truncate(functions);
+                *known
+            }
+            None => {
+                let index = self.push(coded, hash);
+                self.index.insert(hash.id, index);
+                index
+            }
         }
-        index
     }
 
-    /// Adds a frame of texts that are in the table, or finds it.
+    /// Adds a frame of a function and texts that are in the table. Nobody looks whether it is there already: who has a table
+    /// of locations adds each once, and two that are the same have one identity.
+    #[inline]
     pub fn add_coded(&mut self, frame: CodedFrame) -> FrameIndex {
         let hash = self.identity(&frame);
-        let index = match self.index.entry(hash.id) {
-            Entry::Occupied(known) => *known.get(),
-            Entry::Vacant(slot) => {
-                self.frames.push(frame);
-                self.hashes.push(hash);
-                *slot.insert((self.frames.len() - 1) as FrameIndex)
-            }
-        };
-        self.collisions += u64::from(self.hashes[index as usize] != hash);
-        index
+        self.push(frame, hash)
     }
 
+    #[inline]
+    fn push(&mut self, frame: CodedFrame, hash: ContentHash) -> FrameIndex {
+        self.frames.push(frame);
+        self.hashes.push(hash);
+        (self.frames.len() - 1) as FrameIndex
+    }
+
+    /// What follows from the function alone is hashed with it; what most frames lack is not hashed, but that they lack it.
+    #[inline]
     fn identity(&self, frame: &CodedFrame) -> ContentHash {
-        let CodedFrame { function, system_name, file, mapping, build_id, attributes, .. } = *frame;
-        let mut bytes = [0; 120];
-        let (texts, numbers) = bytes.split_at_mut(96);
-        let indices = [function, system_name, file, mapping, build_id, attributes];
-        for (place, text) in texts.as_chunks_mut::<16>().0.iter_mut().zip(indices) {
-            *place = self.texts[text as usize].hash.to_le_bytes();
+        let CodedFrame { function, line, column, mapping, build_id, address, kind, attributes } = *frame;
+        let mut hash = self.functions[function as usize].1;
+        let mut present = 0;
+        for (bit, text) in [mapping, build_id, attributes].into_iter().enumerate() {
+            if text != 0 {
+                present |= 1 << bit;
+                hash = hash.child(self.texts[text as usize].hash);
+            }
         }
-        numbers[0..8].copy_from_slice(&frame.address.to_le_bytes());
-        let small = [frame.line, frame.column, frame.start_line, u32::from(frame.kind as u8)];
-        for (place, number) in numbers[8..].as_chunks_mut::<4>().0.iter_mut().zip(small) {
-            *place = number.to_le_bytes();
+        if address != 0 {
+            present |= 1 << 3;
+            hash = hash.with([address, 0]);
         }
-        ContentHash::from_u128(xxh3_128(&bytes))
+        hash.with([u64::from(line) << 32 | u64::from(column), u64::from(kind as u8) << 8 | present])
     }
 
     /// Makes room for this many further frames.
     pub fn reserve(&mut self, frames: usize) {
         self.frames.reserve(frames);
         self.hashes.reserve(frames);
-        self.index.reserve(frames);
     }
 
     /// How many frames there are: their indices are all below.
@@ -267,14 +309,15 @@ impl<'a> FrameTable<'a> {
     /// The frame with this index.
     pub fn get(&self, index: FrameIndex) -> Frame<'_> {
         let frame = &self.frames[index as usize];
+        let (function, _) = &self.functions[frame.function as usize];
         let text = |text: TextIndex| Cow::Borrowed(self.texts[text as usize].text.as_ref());
         Frame {
-            function: text(frame.function),
-            system_name: text(frame.system_name),
-            file: text(frame.file),
+            function: text(function.name),
+            system_name: text(function.system_name),
+            file: text(function.file),
             line: frame.line,
             column: frame.column,
-            start_line: frame.start_line,
+            start_line: function.start_line,
             mapping: text(frame.mapping),
             build_id: text(frame.build_id),
             address: frame.address,
@@ -308,6 +351,7 @@ impl<'a> FrameTable<'a> {
         let own = |Text { text, hash }: Text<'a>| Text { text: Cow::Owned(text.into_owned()), hash };
         FrameTable {
             texts: self.texts.into_iter().map(own).collect(),
+            functions: self.functions,
             frames: self.frames,
             hashes: self.hashes,
             index: self.index,
@@ -346,16 +390,18 @@ mod tests {
     }
 
     /// Scenario: a frame added as a whole, again, and by texts that were added before.
-    /// Guarantee: one frame, which takes its texts once.
+    /// Guarantee: the first two are one frame, which takes its texts once; all have one identity and the same content.
     #[test]
     fn frames_are_found_again() {
         let mut table = FrameTable::default();
         let frame = Frame { file: "a.rs".into(), line: 7, ..Frame::named("work") };
         let first = table.add(frame.clone());
         assert_eq!((table.add(frame.clone()), table.texts.len()), (first, 3));
-        let (function, file) = (table.text("work".into()), table.text("a.rs".into()));
-        assert_eq!(table.add_coded(CodedFrame { function, file, line: 7, ..CodedFrame::default() }), first);
-        assert_eq!((table.len(), table.collisions(), table.get(first)), (1, 0, frame));
+        let (name, file) = (table.text("work".into()), table.text("a.rs".into()));
+        let function = table.function(CodedFunction { name, file, ..CodedFunction::default() });
+        let again = table.add_coded(CodedFrame { function, line: 7, ..CodedFrame::default() });
+        assert_eq!((table.hash(again), table.get(again)), (table.hash(first), frame.clone()));
+        assert_eq!((table.add(frame), table.collisions()), (first, 0));
     }
 
     /// Scenario: a frame whose stored half of the hash another one has already. Guarantee: the collision is counted.

@@ -189,7 +189,7 @@ impl<'a> Stacks<'_, 'a> {
             cut += (frames.len() - kept) as u64;
         }
         scratch.frames.reverse();
-        let path = builder.set.paths.path(&scratch.frames);
+        let path = builder.set.paths.add_path(&scratch.frames);
         // Few bytes name a location of many inlined frames, and each path keeps its own copy of them.
         if builder.set.paths.path_bytes() > self.max_path_bytes {
             return Err(FileError::too_large(FORMAT, offset, "bytes of call paths", self.max_path_bytes as u64));

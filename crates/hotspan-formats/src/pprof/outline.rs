@@ -62,9 +62,9 @@ impl<'a> Outline<'a> {
         let expected = (bytes.len() / 256).min(1 << 13);
         let mut outline = Self {
             samples: Vec::with_capacity(expected),
-            locations: Vec::with_capacity(2 * expected),
+            locations: Vec::with_capacity(3 * expected),
             functions: Vec::with_capacity(2 * expected),
-            strings: Vec::with_capacity(2 * expected),
+            strings: Vec::with_capacity(3 * expected),
             ..Self::default()
         };
         let mut symbols = 0;

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use hashbrown::HashMap;
 use hotspan_model::attribute::write_json_string;
-use hotspan_model::frame::{CodedFrame, FrameIndex, FrameTable, TextIndex};
+use hotspan_model::frame::{CodedFrame, CodedFunction, FrameIndex, FrameTable, FunctionIndex, TextIndex};
 use hotspan_model::{FrameKind, PathTable};
 
 use super::FORMAT;
@@ -17,37 +17,44 @@ use crate::protobuf::Fields;
 pub(super) const MAX_AHEAD: usize = 1 << 13;
 
 /// The frames of every location.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Symbols {
     /// Frames of all locations, each location's from the innermost inlined callee to its outermost caller.
     frames: Vec<FrameIndex>,
     locations: IdTable<(u32, u32)>,
 }
 
-/// Rows by id. Writers number from 1 upwards, and then this is an array; nothing obliges them to.
+/// Rows by id. Writers number from 1 upwards, most without gaps, and then this is an array; nothing obliges them to.
 #[derive(Debug)]
 struct IdTable<T> {
     dense: Vec<Option<T>>,
     sparse: HashMap<u64, T>,
+    /// Ids below this one are in the array.
+    dense_end: u64,
 }
 
-impl<T> Default for IdTable<T> {
-    fn default() -> Self {
-        Self { dense: Vec::new(), sparse: HashMap::new() }
-    }
-}
-
-impl<T> IdTable<T> {
+impl<T: Copy> IdTable<T> {
     fn with_expected(rows: usize) -> Self {
-        Self { dense: (0..rows + 1).map(|_| None).collect(), sparse: HashMap::new() }
+        let dense = vec![None; rows + 1];
+        // Room for some gaps costs less than looking rows up.
+        Self { dense, sparse: HashMap::new(), dense_end: 4 * (rows as u64 + 1) }
     }
 
+    #[inline]
     fn insert(&mut self, id: u64, row: T) {
         match self.dense.get_mut(id as usize) {
             Some(slot) => *slot = Some(row),
-            None => {
-                self.sparse.insert(id, row);
-            }
+            None => self.insert_beyond(id, row),
+        }
+    }
+
+    #[inline(never)]
+    fn insert_beyond(&mut self, id: u64, row: T) {
+        if id < self.dense_end {
+            self.dense.resize(self.dense_end as usize, None);
+            self.dense[id as usize] = Some(row);
+        } else {
+            self.sparse.insert(id, row);
         }
     }
 
@@ -68,18 +75,9 @@ struct Mapping<'a> {
     file: &'a str,
     build_id: &'a str,
     flags: [bool; 4],
+    is_kernel: bool,
     file_text: TextIndex,
     build_id_text: TextIndex,
-}
-
-#[derive(Debug, Clone, Copy, Default)]
-struct Function {
-    /// As a person reads it.
-    name: TextIndex,
-    /// As the linker names it, if that differs.
-    system_name: TextIndex,
-    file: TextIndex,
-    start_line: u32,
 }
 
 /// The attributes of a location that stands for several.
@@ -98,7 +96,6 @@ impl Symbols {
         let mut symbols =
             Self { frames: Vec::with_capacity(expected.min(MAX_AHEAD)), locations: IdTable::with_expected(expected) };
         let folded_text = paths.frames.text(Cow::Borrowed(FOLDED));
-        let unknown = Function::default();
         let mut lines: Vec<(u64, i64, i64)> = Vec::new();
         for message in &outline.locations {
             let (mut id, mut mapping_id, mut address, mut folded) = (0, 0, 0, false);
@@ -128,24 +125,29 @@ impl Symbols {
             // The first line is the innermost inlined function, the last one its caller.
             for (depth, (function_id, line, column)) in lines.iter().enumerate() {
                 let function = match functions.get(*function_id) {
-                    Some(function) => function,
-                    None if *function_id == 0 => &unknown,
+                    Some(function) => *function,
+                    None if *function_id == 0 => 0,
                     None => {
                         let expected = "the id of a function in the profile";
                         return Err(FileError::malformed(FORMAT, message.1, expected, function_id));
                     }
                 };
-                let inlined = depth + 1 < lines.len();
-                let mut frame = CodedFrame { attributes, ..function.frame(*line, *column, &mapping, inlined) };
-                if frame.function == 0 {
+                let kind = if depth + 1 < lines.len() { FrameKind::Inlined } else { mapping.kind() };
+                let (line, column) = (u32::try_from(*line).unwrap_or(0), u32::try_from(*column).unwrap_or(0));
+                let mut frame = CodedFrame { function, line, column, kind, attributes, ..mapping.frame() };
+                if !paths.frames.is_named(function) {
                     frame.address = mapping.normalise(address);
                 }
                 symbols.frames.push(paths.frames.add_coded(frame));
             }
             if lines.is_empty() {
-                let address = mapping.normalise(address);
-                let frame = CodedFrame { attributes, address, ..unknown.frame(0, 0, &mapping, false) };
-                symbols.frames.push(paths.frames.add_coded(frame));
+                let (address, kind) = (mapping.normalise(address), mapping.kind());
+                symbols.frames.push(paths.frames.add_coded(CodedFrame {
+                    attributes,
+                    address,
+                    kind,
+                    ..mapping.frame()
+                }));
             }
             symbols.locations.insert(id, (first, symbols.frames.len() as u32));
         }
@@ -161,37 +163,21 @@ impl Symbols {
 }
 
 impl Mapping<'_> {
+    /// A frame somewhere in it.
+    fn frame(&self) -> CodedFrame {
+        CodedFrame { mapping: self.file_text, build_id: self.build_id_text, ..CodedFrame::default() }
+    }
+
+    fn kind(&self) -> FrameKind {
+        if self.is_kernel { FrameKind::Kernel } else { FrameKind::Unknown }
+    }
+
     /// The address in the binary's own address space, which is the same in every process.
     fn normalise(&self, address: u64) -> u64 {
         if self.start != 0 && address >= self.start && (self.limit == 0 || address < self.limit) {
             (address - self.start).wrapping_add(self.file_offset)
         } else {
             address
-        }
-    }
-}
-
-impl Function {
-    fn frame(&self, line: i64, column: i64, mapping: &Mapping<'_>, inlined: bool) -> CodedFrame {
-        let kind = if inlined {
-            FrameKind::Inlined
-        } else if mapping.file.starts_with("[kernel") || mapping.file == "[vmlinux]" {
-            FrameKind::Kernel
-        } else {
-            FrameKind::Unknown
-        };
-        CodedFrame {
-            function: self.name,
-            system_name: self.system_name,
-            file: self.file,
-            line: u32::try_from(line).unwrap_or(0),
-            column: u32::try_from(column).unwrap_or(0),
-            start_line: self.start_line,
-            mapping: mapping.file_text,
-            build_id: mapping.build_id_text,
-            address: 0,
-            kind,
-            attributes: 0,
         }
     }
 }
@@ -207,7 +193,7 @@ struct Texts<'o, 't, 'a> {
 impl<'o, 't, 'a> Texts<'o, 't, 'a> {
     fn new(outline: &'o Outline<'a>, frames: &'t mut FrameTable<'a>) -> Self {
         // Nearly all name a function or a file.
-        frames.reserve_texts(outline.strings.len().min(MAX_AHEAD));
+        frames.reserve_symbols(outline.strings.len().min(MAX_AHEAD), outline.functions.len().min(MAX_AHEAD));
         Self { outline, frames, known: vec![0; outline.strings.len()] }
     }
 
@@ -275,10 +261,10 @@ fn read_line(mut fields: Fields<'_>) -> Result<(u64, i64, i64)> {
     Ok((function_id, line, column))
 }
 
-fn read_functions(outline: &Outline<'_>, texts: &mut Texts<'_, '_, '_>) -> Result<IdTable<Function>> {
+fn read_functions(outline: &Outline<'_>, texts: &mut Texts<'_, '_, '_>) -> Result<IdTable<FunctionIndex>> {
     let mut functions = IdTable::with_expected(outline.functions.len());
     for (position, message) in outline.functions.iter().enumerate() {
-        let mut function = Function::default();
+        let mut function = CodedFunction::default();
         let mut fields = Fields::new(FORMAT, message.0, message.1);
         let mut id = fields.next_number(1)?.map_or(0, |(id, _)| id);
         let mut name = Index::next_in(&mut fields, 2)?;
@@ -297,7 +283,7 @@ fn read_functions(outline: &Outline<'_>, texts: &mut Texts<'_, '_, '_>) -> Resul
         }
         (function.name, function.system_name) = texts.function_names(name, system_name)?;
         // .NET's profiler leaves all ids at 0 and means the position.
-        functions.insert(if id == 0 { position as u64 + 1 } else { id }, function);
+        functions.insert(if id == 0 { position as u64 + 1 } else { id }, texts.frames.function(function));
     }
     Ok(functions)
 }
@@ -317,6 +303,7 @@ fn read_mappings<'a>(outline: &Outline<'a>, texts: &mut Texts<'_, '_, 'a>) -> Re
                 4 => mapping.file_offset = field.unsigned()?,
                 5 => {
                     mapping.file = outline.string(Index::of(&field)?)?;
+                    mapping.is_kernel = mapping.file.starts_with("[kernel") || mapping.file == "[vmlinux]";
                     mapping.file_text = texts.get(Index::of(&field)?)?;
                 }
                 6 => {

@@ -13,9 +13,10 @@ const MIGRATIONS: &[&str] = &[
     CODED_KEYS,
     IDENTITY_OF_TEXT_HASHES,
     FRAMES_OF_STREAMS,
+    IDENTITY_STEP_BY_STEP,
 ];
 /// Stores of formats before this one were never released, and are not read.
-const OLDEST: i64 = 7;
+const OLDEST: i64 = 8;
 
 const SEGMENTS: &str = "
     CREATE TABLE version (
@@ -62,6 +63,9 @@ const IDENTITY_OF_TEXT_HASHES: &str = "SELECT 1";
 /// Since then, a stream of level 0 is one LZ4 frame, and no longer one for each buffer in it.
 const FRAMES_OF_STREAMS: &str = "SELECT 1";
 
+/// Since then, identities of functions, frames and paths are mixed step by step from those of their texts.
+const IDENTITY_STEP_BY_STEP: &str = "SELECT 1";
+
 /// Brings the catalog to the newest format.
 pub(super) async fn migrate(pool: &SqlitePool) -> Result<()> {
     let found: i64 = sqlx::query("PRAGMA user_version").fetch_one(pool).await?.get(0);
@@ -97,7 +101,7 @@ mod tests {
         migrate(&pool).await.unwrap();
         migrate(&pool).await.unwrap();
         for (format, wanted) in
-            [(OLDEST - 1, "reads 7 and newer"), (MIGRATIONS.len() as i64 + 1, "use a newer hotspan")]
+            [(OLDEST - 1, "reads 8 and newer"), (MIGRATIONS.len() as i64 + 1, "use a newer hotspan")]
         {
             let set_format = format!("PRAGMA user_version = {format}");
             sqlx::raw_sql(sqlx::AssertSqlSafe(set_format)).execute(&pool).await.unwrap();

@@ -92,37 +92,29 @@ impl ProfileRows {
 
     /// Adds the nodes and frames of used paths, and of all their callers, that their day and service lack so far.
     fn push_symbols(&mut self, set: &ProfileSet<'_>, used: &UsedPaths, known: &impl KnownSymbols) {
-        let (mut chain, mut collisions) = (Vec::new(), 0);
-        let mut written = HashSet::new();
-        // Each frame is written once a group; marks of groups before mean nothing to the next one.
-        let mut frame_written = vec![NO_GROUP; set.paths.frames.len()];
+        let mut chain = Vec::new();
+        let (mut nodes_written, mut frames_written) = (Written::default(), Written::default());
+        // Each frame is looked up once a group; marks of groups before mean nothing to the next one.
+        let mut frame_seen = vec![NO_GROUP; set.paths.frames.len()];
         for (group, PathGroup { day, service_id, paths }) in used.groups.iter().enumerate() {
             let group = group as u32;
             let (known_nodes, known_frames) = (known.nodes_of(*day, *service_id), known.frames_of(*day, *service_id));
-            let mut is_new_to = |known: Option<&KnownIds>, hash: ContentHash| {
-                let standing = known.map_or(Standing::New, |ids| ids.standing(hash.id, hash.check));
-                collisions += u64::from(standing == Standing::Collided);
-                standing == Standing::New
-            };
-            written.clear();
+            nodes_written.ids.clear();
+            frames_written.ids.clear();
             for path in paths {
                 // Most paths are known, and then nobody asks for their callers.
-                if !is_new_to(known_nodes, set.paths.path_hash(*path)) {
+                if !nodes_written.lacks(known_nodes, set.paths.path_hash(*path)) {
                     continue;
                 }
                 set.paths.chain(*path, &mut chain);
-                let mut new = chain.len();
+                let mut new = chain.len() - 1;
                 // A node that is known or written has callers that are: the walk stops at the first one.
-                while new > 0 {
-                    let hash = chain[new - 1].hash;
-                    if written.contains(&hash.id) || (new < chain.len() && !is_new_to(known_nodes, hash)) {
-                        break;
-                    }
+                while new > 0 && nodes_written.lacks(known_nodes, chain[new - 1].hash) {
                     new -= 1;
                 }
                 for at in new..chain.len() {
                     let link = chain[at];
-                    written.insert(link.hash.id);
+                    nodes_written.add(link.hash);
                     let frame_hash = set.paths.frames.hash(link.frame);
                     self.nodes.id.push(link.hash.id);
                     self.nodes.check.push(link.hash.check);
@@ -131,16 +123,17 @@ impl ProfileRows {
                     self.nodes.frame.push(frame_hash.id);
                     self.nodes.service_id.push(*service_id);
                     // New paths mostly go through code that is known.
-                    if std::mem::replace(&mut frame_written[link.frame as usize], group) != group
-                        && is_new_to(known_frames, frame_hash)
+                    if std::mem::replace(&mut frame_seen[link.frame as usize], group) != group
+                        && frames_written.lacks(known_frames, frame_hash)
                     {
+                        frames_written.add(frame_hash);
                         let frame = set.paths.frames.get(link.frame);
                         self.frames.push(frame_hash, *day, *service_id, &frame);
                     }
                 }
             }
         }
-        self.collisions += collisions;
+        self.collisions += nodes_written.collisions + frames_written.collisions;
     }
 
     /// Whether there is nothing to store.
@@ -273,6 +266,34 @@ struct PathGroup {
     paths: Vec<PathIndex>,
 }
 
+/// The ids that a request writes for one group, beside those that are durable.
+#[derive(Debug, Default)]
+struct Written {
+    /// With the half of the hash that is not in the id.
+    ids: HashMap<u64, u64>,
+    collisions: u64,
+}
+
+impl Written {
+    /// Whether something is neither durable nor written so far. What meets another one with the same id counts as that one.
+    fn lacks(&mut self, known: Option<&KnownIds>, hash: ContentHash) -> bool {
+        let standing = match known.map_or(Standing::New, |ids| ids.standing(hash.id, hash.check)) {
+            Standing::New => match self.ids.get(&hash.id) {
+                None => Standing::New,
+                Some(check) if *check == hash.check => Standing::Durable,
+                Some(_) => Standing::Collided,
+            },
+            standing => standing,
+        };
+        self.collisions += u64::from(standing == Standing::Collided);
+        standing == Standing::New
+    }
+
+    fn add(&mut self, hash: ContentHash) {
+        self.ids.insert(hash.id, hash.check);
+    }
+}
+
 /// Marks a node or frame that no group has used.
 const NO_GROUP: u32 = u32::MAX;
 
@@ -343,4 +364,23 @@ pub(crate) fn retry_key(profile_id: &[u8], service: &str, profile_type: &str) ->
     hasher.update(service.as_bytes());
     hasher.update(profile_type.as_bytes());
     hasher.digest128()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Scenario: something that is durable, something that the request wrote itself, others with their ids, and something new.
+    /// Guarantee: only the new one is lacking, and both collisions are counted.
+    #[test]
+    fn what_is_written_is_not_lacking() {
+        let mut durable = KnownIds::default();
+        durable.learn(1, 10);
+        let mut written = Written::default();
+        written.add(ContentHash { id: 2, check: 20 });
+        let lacking = [(1, 10), (2, 20), (1, 11), (2, 21), (3, 30)]
+            .map(|(id, check)| written.lacks(Some(&durable), ContentHash { id, check }));
+        assert_eq!((lacking, written.collisions), ([false, false, false, false, true], 2));
+        assert!(written.lacks(None, ContentHash { id: 1, check: 10 }));
+    }
 }

@@ -75,6 +75,8 @@ impl<'a, 'l> Assembler<'a, 'l> {
         let mut set = ProfileSet::default();
         let (frames, paths) = (dictionary.locations.len(), dictionary.stacks.len());
         set.paths.reserve(frames.min(MAX_SYMBOLS_AHEAD), paths.min(MAX_SYMBOLS_AHEAD));
+        let (texts, functions) = (dictionary.strings.len(), dictionary.functions.len());
+        set.paths.frames.reserve_symbols(texts.min(MAX_SYMBOLS_AHEAD), functions.min(MAX_SYMBOLS_AHEAD));
         // Links keep their numbers; the null entry is "none" in both.
         set.links.extend(dictionary.links.iter().skip(1));
         Self {

@@ -15,6 +15,9 @@ use super::budget::Budget;
 use super::mappings::Mapping;
 use crate::Limits;
 
+/// Entries of a table that room is made for ahead of reading them.
+const MAX_ENTRIES_AHEAD: usize = 1 << 13;
+
 /// The tables, those that are read on demand as bytes.
 #[derive(Debug, Default)]
 pub(super) struct Dictionary<'a> {
@@ -54,6 +57,7 @@ impl<'a> Dictionary<'a> {
         items: &mut ItemReader<'a, '_>,
         budget: &mut Budget,
     ) -> Read<()> {
+        self.reserve_for(message.rest().len());
         while let Some(field) = message.field()? {
             let (table, name) = match field.number {
                 1 => (&mut unread.mappings, "mapping_table"),
@@ -88,6 +92,16 @@ impl<'a> Dictionary<'a> {
             table.push(entry);
         }
         Ok(())
+    }
+
+    /// Makes room for the entries of so many bytes, as profilers write them: tables that grow are copied again and again. A
+    /// guess; they still grow as they need.
+    fn reserve_for(&mut self, bytes: usize) {
+        let expected = |bytes_each: usize| (bytes / bytes_each).min(MAX_ENTRIES_AHEAD);
+        self.strings.reserve(expected(80));
+        self.locations.reserve(expected(64));
+        self.functions.reserve(expected(96));
+        self.stacks.reserve(expected(256));
     }
 
     /// Reads the entries that need strings, once those are all there.

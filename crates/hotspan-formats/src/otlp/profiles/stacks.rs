@@ -16,8 +16,8 @@ use super::symbols::{Place, Symbols, Target};
 
 /// The frame at the root of a stack that was too deep.
 const TRUNCATED: &str = "[truncated]";
-/// About what a path takes in the table and its index, beside its steps.
-const PATH_BYTES: usize = size_of::<Path>() + 24;
+/// What a path takes in the table, beside its steps.
+const PATH_BYTES: usize = size_of::<Path>();
 
 /// What a stack became.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -163,7 +163,7 @@ impl Stacks {
         self.path.reverse();
         // A location with many inlined frames makes long paths from few bytes: the work is charged as well.
         budget.charge(size_of::<FrameIndex>() * self.path.len() + PATH_BYTES)?;
-        let path = paths.path(&self.path);
+        let path = paths.add_path(&self.path);
         Ok(BuiltStack { path, mappings: self.mapping_set(budget)? })
     }
 

@@ -3,7 +3,10 @@
 use std::borrow::Cow;
 
 use hotspan_model::FrameKind;
-use hotspan_model::frame::{CodedFrame, FRAME_BYTES, FrameIndex, FrameTable, TEXT_BYTES, TextIndex};
+use hotspan_model::frame::{
+    CodedFrame, CodedFunction, FRAME_BYTES, FUNCTION_BYTES, FrameIndex, FrameTable, FunctionIndex, TEXT_BYTES,
+    TextIndex,
+};
 
 use super::super::fault::{Locate as _, Read};
 use super::super::wire::{Reader, VARINT};
@@ -16,16 +19,8 @@ use super::locations::{Line, Location, line_number};
 pub(super) struct Symbols {
     /// For each string, its text; 0 for those that no frame has used, and for empty ones.
     texts: Vec<TextIndex>,
-    functions: Vec<Option<Function>>,
+    functions: Vec<Option<FunctionIndex>>,
     mappings: Vec<Option<Binary>>,
-}
-
-#[derive(Debug, Clone, Copy, Default)]
-struct Function {
-    name: TextIndex,
-    system_name: TextIndex,
-    file: TextIndex,
-    start_line: u32,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -73,23 +68,14 @@ impl Symbols {
     ) -> Read<FrameIndex> {
         let Place { location, line, kind, attributes } = place;
         let function = match line.function {
-            0 if dictionary.functions.is_empty() => Function::default(),
+            0 if dictionary.functions.is_empty() => 0,
             index => self.function(index, dictionary, target)?,
         };
-        let mut frame = CodedFrame {
-            function: function.name,
-            system_name: function.system_name,
-            file: function.file,
-            line: line.line,
-            column: line.column,
-            start_line: function.start_line,
-            kind,
-            attributes,
-            ..CodedFrame::default()
-        };
+        let Line { line, column, .. } = line;
         let binary = self.binary(location, target)?;
-        frame.mapping = binary.file;
-        if frame.function == 0 {
+        let mut frame =
+            CodedFrame { function, line, column, mapping: binary.file, kind, attributes, ..CodedFrame::default() };
+        if !target.frames.is_named(function) {
             // What a symboliser needs later. With a function, the build would only split what is the same code.
             (frame.address, frame.build_id) = (location.file_address(), binary.build_id);
         }
@@ -97,7 +83,12 @@ impl Symbols {
         Ok(target.frames.add_coded(frame))
     }
 
-    fn function<'a>(&mut self, index: i32, dictionary: &Dictionary<'a>, target: &mut Target<'_, 'a>) -> Read<Function> {
+    fn function<'a>(
+        &mut self,
+        index: i32,
+        dictionary: &Dictionary<'a>,
+        target: &mut Target<'_, 'a>,
+    ) -> Read<FunctionIndex> {
         let at = index as u32 as usize;
         match self.functions.get(at) {
             Some(Some(function)) => Ok(*function),
@@ -115,8 +106,8 @@ impl Symbols {
         bytes: &'a [u8],
         dictionary: &Dictionary<'a>,
         target: &mut Target<'_, 'a>,
-    ) -> Read<Function> {
-        let mut function = Function::default();
+    ) -> Read<FunctionIndex> {
+        let mut function = CodedFunction::default();
         let (mut name, mut system_name, mut file) = (0, 0, 0);
         let mut message = Reader::new(bytes);
         if message.next_is(1, VARINT) {
@@ -148,7 +139,8 @@ impl Symbols {
         } else if target.frames.same_text(function.name, function.system_name) {
             function.system_name = 0;
         }
-        Ok(function)
+        target.budget.charge(FUNCTION_BYTES)?;
+        Ok(target.frames.function(function))
     }
 
     fn text<'a>(&mut self, index: i32, dictionary: &Dictionary<'a>, target: &mut Target<'_, 'a>) -> Read<TextIndex> {
