@@ -16,7 +16,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use super::open_files::OpenFiles;
-use super::{BlobMeta, BlobStore, BlobWriter};
+use super::{BlobMeta, BlobStore, BlobWriter, direct_write};
 use crate::error::{LakeError, Result};
 
 /// Files that were being written when the process ended have this suffix; they are swept at the next start.
@@ -56,7 +56,7 @@ impl BlobStore for LocalStore {
         let unfinished = self.start_file(path);
         let write = move || {
             let mut file = unfinished?;
-            file.write_all(&bytes).map_err(failed("writing", &file.target))?;
+            file.fill(&bytes).map_err(failed("writing", &file.target))?;
             Box::new(file).finish().map(|_| ())
         };
         tokio::task::spawn_blocking(write).map(join_result).boxed()
@@ -146,6 +146,14 @@ impl UnfinishedFile {
 
     fn writer(&mut self) -> io::Result<&mut BufWriter<File>> {
         self.file.as_mut().ok_or_else(|| io::Error::other("the file is finished already"))
+    }
+
+    /// Writes all of its content at once.
+    fn fill(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match direct_write::fill(&self.temporary, bytes)? {
+            true => Ok(()),
+            false => self.write_all(bytes),
+        }
     }
 
     fn publish(&mut self) -> io::Result<u64> {

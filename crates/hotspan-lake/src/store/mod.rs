@@ -1,5 +1,6 @@
 //! Where segments live: a folder, or an object store. What `put` has acknowledged survives a crash (R1).
 
+mod direct_write;
 mod local;
 mod open_files;
 
