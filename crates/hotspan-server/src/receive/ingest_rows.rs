@@ -11,6 +11,7 @@ use hotspan_model::labels::SERVICE_NAME;
 use hotspan_model::{ProfileSet, TenantId};
 use http::HeaderMap;
 
+use super::decoding::decode_in_turn;
 use super::{Refusal, tenant_of};
 use crate::app::App;
 
@@ -92,12 +93,11 @@ pub(super) async fn store_profiles(
     let reservation = room_for(&core.ingest, wire_bytes)?;
     let mut sink = RowSink::new(&core.ingest, &tenant);
     let decoding_app = Arc::clone(app);
-    let decoded = tokio::task::spawn_blocking(move || {
+    let sink = decode_in_turn(app, move || {
         decode(&decoding_app.settings.limits, &mut sink)?;
-        Ok::<RowSink, Refusal>(sink)
-    });
-    // A decoder never panics; if one did, the sender learns that its request can't be read.
-    let sink = decoded.await.map_err(|error| Refusal::Invalid(format!("decoding failed: {error}")))??;
+        Ok(sink)
+    })
+    .await?;
     sink.commit(app, reservation).await
 }
 

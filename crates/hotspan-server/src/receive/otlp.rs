@@ -16,6 +16,7 @@ use hotspan_lake::rows::{Rows, SpanRows};
 use http::{HeaderValue, header};
 use tracing::{Instrument, warn};
 
+use super::decoding::decode_in_turn;
 use super::{Refusal, tenant_of};
 use crate::app::App;
 use crate::rpc::{Call, Codec, Protocol, framed_error};
@@ -102,13 +103,7 @@ async fn store(app: &Arc<App>, call: &Arc<Call>, signal: Signal) -> Result<Outco
             Signal::Profiles => decode_profile_rows(&message, codec, limits, &ingest, &owner),
         }
     };
-    // As many at a time as there are cores: more would only take more memory, and finish no sooner.
-    let turn = app.decoding.acquire().await;
-    let span = child_span!("decode");
-    let decoded = tokio::task::spawn_blocking(move || span.in_scope(decode)).await;
-    drop(turn);
-    // A decoder never panics; if one did, the sender learns that its request can't be read.
-    let (rows, outcome) = decoded.map_err(|error| Refusal::Invalid(format!("decoding failed: {error}")))??;
+    let (rows, outcome) = decode_in_turn(app, decode).await?;
     core.ingest.submit(tenant.clone(), rows, reservation).instrument(child_span!("commit")).await?;
     let spans = if signal == Signal::Traces { outcome.rejected } else { 0 };
     let rejected = Rejected { spans, samples: outcome.rejected_samples };
