@@ -174,6 +174,65 @@ fn profiles_for_the_go_optimiser() {
     assert_eq!(trim(json!({"keepLocations": 0})), [(2, 1), (4, 5), (4, 10)]);
 }
 
+/// Scenario: a click on a function of the flame graph, asked in the app's own spelling of the names: of stacks
+/// without lines, and of a Go profile, which has them.
+/// Guarantee: the stacks that start so; a function's first line where it is known, and else none instead of zero.
+#[test]
+fn function_details_in_the_spelling_of_the_app() {
+    let (_store, server) = Server::fresh();
+    let minute = minute();
+    ingest_stacks(&server, "shop", minute + 5, "main;work;inner 30\nmain;work 10\nmain;rest 5");
+    let go = concat!(env!("CARGO_MANIFEST_DIR"), "/../hotspan-formats/tests/fixtures/go-cpu.pb.gz");
+    let path = format!("/ingest?name=go&format=pprof&from={minute}&until={}", minute + 10);
+    assert_eq!(server.post(&path, "", &std::fs::read(go).unwrap()).unwrap().status, 200);
+    let details = |service: &str, stack: &[&str]| {
+        let sites: Vec<Value> = stack.iter().map(|name| json!({"name": name})).collect();
+        let message = json!({
+            "profile_typeID": CPU, "label_selector": format!("{{service_name={service:?},}}"),
+            "start": 1, "end": (minute + 300) * 1000, "stackTraceSelector": {"call_site": sites}, "maxNodes": 500,
+        });
+        ask_json(&server, "SelectMergeProfile", &message)
+    };
+    // Names of functions with their first lines.
+    let first_lines = |profile: &Value| {
+        let functions = profile["function"].as_array().unwrap().iter();
+        let named = functions.map(|one| {
+            let name: usize = one["name"].as_str().unwrap().parse().unwrap();
+            (profile["stringTable"][name].as_str().unwrap().to_owned(), one.get("startLine").cloned())
+        });
+        named.collect::<Vec<_>>()
+    };
+    let profile = details("shop", &["main", "work"]);
+    let mut values: Vec<&str> =
+        profile["sample"].as_array().unwrap().iter().map(|one| one["value"][0].as_str().unwrap()).collect();
+    values.sort_unstable();
+    assert_eq!(values, ["10", "30"]);
+    let lines = first_lines(&profile);
+    assert!(lines.len() == 3 && lines.iter().all(|(_, line)| line.is_none()), "{lines:?}");
+    let lines = first_lines(&details("go", &["runtime.main", "main.main"]));
+    assert!(lines.contains(&("main.spin".to_owned(), Some(json!("19")))), "{lines:?}");
+}
+
+/// Scenario: a later version of the app asks for shapes that are not known here, by name and by number, and compares.
+/// Guarantee: it is told that they are not implemented, and so shows what it has; comparisons are flame graphs.
+#[test]
+fn shapes_of_later_versions() {
+    let (_store, server) = Server::fresh();
+    let minute = minute();
+    ingest_stacks(&server, "shop", minute + 5, "main;a 30\nmain;b 10");
+    for format in [json!("PROFILE_FORMAT_FUNCTIONS"), json!(77)] {
+        let message = selected(minute, &json!({"format": format, "maxNodes": null}));
+        let answer = ask(&server, "SelectMergeStacktraces", &message);
+        assert_eq!(answer.status, 501, "{}", answer.text());
+        assert!(answer.text().contains(r#""code":"unimplemented""#), "{}", answer.text());
+        let sides =
+            json!({"left": selected(minute, &json!({})), "right": selected(minute, &json!({})), "format": format});
+        assert_eq!(ask_json(&server, "Diff", &sides)["flamegraph"]["leftTicks"], "40");
+    }
+    let unknown = json!({"aggregation": "TIME_SERIES_AGGREGATION_TYPE_OF_LATER"});
+    assert_eq!(ask(&server, "SelectSeries", &selected(minute, &unknown)).status, 400);
+}
+
 /// Scenario: settings set, read, changed behind somebody's back and deleted, over a restart.
 /// Guarantee: they stay as they were set; a stale change is refused.
 #[test]

@@ -410,7 +410,7 @@ fn shapes_and_differences() {
         .sum();
     assert_eq!(sum, 30);
     shaped["format"] = json!(9);
-    assert_eq!(ask(&server, "SelectMergeStacktraces", &shaped).status, 400);
+    assert_eq!(ask(&server, "SelectMergeStacktraces", &shaped).status, 501);
     let mut small = side(1);
     small["maxNodes"] = json!("2");
     let small = ask_json(&server, "SelectMergeStacktraces", &small)["flamegraph"].clone();

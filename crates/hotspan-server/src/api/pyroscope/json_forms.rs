@@ -143,23 +143,26 @@ enum NumberOrName {
 }
 
 impl NumberOrName {
-    fn number<E: serde::de::Error>(self) -> Result<i32, E> {
+    fn number(self) -> i32 {
         match self {
-            Self::Number(number) => Ok(number),
+            Self::Number(number) => number,
             Self::Name(name) => {
-                let known = ENUM_NAMES.iter().find(|(known, _)| *known == name);
-                known.map(|(_, number)| *number).ok_or_else(|| E::custom(format!("{name:?} is not a known value")))
+                ENUM_NAMES.iter().find(|(known, _)| *known == name).map_or(UNKNOWN_NAME, |(_, number)| *number)
             }
         }
     }
 }
 
+/// Stands for a name that is not known, such as one of a later version: methods refuse it as they do unknown numbers,
+/// and say so in the way that their clients can deal with.
+const UNKNOWN_NAME: i32 = -1;
+
 /// An enum by name or number.
 pub(crate) fn enum_number<'de, D: Deserializer<'de>>(from: D) -> Result<i32, D::Error> {
-    Option::<NumberOrName>::deserialize(from)?.map_or(Ok(0), NumberOrName::number)
+    Ok(Option::<NumberOrName>::deserialize(from)?.map_or(0, NumberOrName::number))
 }
 
 /// An optional enum by name or number.
 pub(crate) fn maybe_enum<'de, D: Deserializer<'de>>(from: D) -> Result<Option<i32>, D::Error> {
-    Option::<NumberOrName>::deserialize(from)?.map(NumberOrName::number).transpose()
+    Ok(Option::<NumberOrName>::deserialize(from)?.map(NumberOrName::number))
 }

@@ -115,9 +115,14 @@ struct Function {
     #[prost(int64, tag = "4")]
     #[serde(with = "int64_text")]
     filename: i64,
+    // Zero is not a line: left out, as protobuf JSON does, or clients show it as one.
     #[prost(int64, tag = "5")]
-    #[serde(with = "int64_text")]
+    #[serde(with = "int64_text", skip_serializing_if = "is_zero")]
     start_line: i64,
+}
+
+fn is_zero(line: &i64) -> bool {
+    *line == 0
 }
 
 fn uint64_texts<S: serde::Serializer>(values: &[u64], out: S) -> Result<S::Ok, S::Error> {
