@@ -15,7 +15,7 @@ use crate::recorder::Recorder;
 use crate::registers::Registers;
 use crate::{Options, RecordError, now};
 
-/// A thread that does not stop by then sits in the kernel; it is asked again at the next turn.
+/// A thread that does not stop by then sits in the kernel or waits for a processor; it is sampled once it stops.
 const PATIENCE: Duration = Duration::from_millis(10);
 /// Libraries that a program loads while it runs are found this much later.
 const MAPS_INTERVAL: Duration = Duration::from_secs(1);
@@ -32,6 +32,8 @@ struct Traced {
     pid: i32,
     /// CPU time that has been accounted for.
     seen_ns: u64,
+    /// It was asked to stop, and is sampled when it does: where processors are scarce, that may be long after.
+    asked: bool,
 }
 
 /// The traced threads. All calls come from the thread that made it: the kernel knows one tracer only.
@@ -62,7 +64,7 @@ impl PtraceSource {
             match request(libc::PTRACE_SEIZE, *tid, follow as usize) {
                 Ok(()) => {
                     let seen_ns = if from_zero { 0 } else { cpu_ns(pid, *tid).unwrap_or(0) };
-                    threads.insert(*tid, Traced { pid, seen_ns });
+                    threads.insert(*tid, Traced { pid, seen_ns, asked: false });
                 }
                 Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
                 Err(source) => return Err(RecordError::Ptrace { pid, source }),
@@ -111,8 +113,13 @@ impl PtraceSource {
             .map(|(tid, _)| *tid)
             .collect();
         for tid in due {
-            if request(libc::PTRACE_INTERRUPT, tid, 0).is_ok() {
-                self.sample_when_stopped(tid, recorder);
+            if let Some(thread) = self.threads.get_mut(&tid)
+                && (thread.asked || request(libc::PTRACE_INTERRUPT, tid, 0).is_ok())
+            {
+                thread.asked = true;
+                if let Some(status) = wait_for(tid, PATIENCE) {
+                    self.heed(tid, status, recorder);
+                }
             }
         }
     }
@@ -127,17 +134,12 @@ impl PtraceSource {
         }
     }
 
-    fn sample_when_stopped(&mut self, tid: i32, recorder: &mut Recorder) {
-        let Some(status) = wait_for(tid, PATIENCE) else { return };
-        if libc::WIFSTOPPED(status) {
-            self.take_sample(tid, recorder);
-        }
-        self.heed(tid, status, recorder);
-    }
-
-    /// The thread is stopped.
+    /// Samples a thread that has stopped, if it was asked to.
     fn take_sample(&mut self, tid: i32, recorder: &mut Recorder) {
         let Some(thread) = self.threads.get_mut(&tid) else { return };
+        if !std::mem::take(&mut thread.asked) {
+            return;
+        }
         let Some(used) = cpu_ns(thread.pid, tid) else { return };
         let weight = used.saturating_sub(thread.seen_ns);
         let (Some(registers), true) = (registers_of(tid), weight > 0) else { return };
@@ -189,6 +191,7 @@ impl PtraceSource {
             }
             return;
         }
+        self.take_sample(tid, recorder);
         let signal = libc::WSTOPSIG(status);
         let resumed = match status >> 16 {
             0 => request(libc::PTRACE_CONT, tid, signal as usize),
@@ -213,7 +216,7 @@ impl PtraceSource {
     fn welcome(&mut self, tid: i32, recorder: &mut Recorder) {
         let status = fs::read_to_string(format!("/proc/{tid}/status")).unwrap_or_default();
         let pid = status.lines().find_map(|line| line.strip_prefix("Tgid:")?.trim().parse().ok()).unwrap_or(tid);
-        self.threads.insert(tid, Traced { pid, seen_ns: 0 });
+        self.threads.insert(tid, Traced { pid, seen_ns: 0, asked: false });
         self.name(pid, tid, recorder);
     }
 
