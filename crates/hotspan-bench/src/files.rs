@@ -19,6 +19,7 @@ use crate::large_recording::{inflated_chunk, moved_by};
 use crate::process::Process;
 use crate::run::{Outcome, Place, progress};
 use crate::server::Server;
+use crate::settle::settle;
 use crate::spool::{Spool, SpoolWriter};
 use crate::table::{Unit, micros_each, millis};
 
@@ -137,6 +138,9 @@ fn recordings(arguments: &Arguments, place: &Place, outcome: &mut Outcome) -> an
     let wall = push(arguments, &server, &file)?;
     let cpu = server.usage()?.cpu.saturating_sub(before.cpu);
     let long = stored_samples(&server)? - stored;
+    progress("waiting until it is compacted");
+    let (quiet, longest) = (Duration::from_secs(arguments.quiet), Duration::from_secs(arguments.settle));
+    settle(&server, &launch.store, quiet, longest)?;
     outcome.wrong_answers += usize::from(long != samples / RECORDINGS * chunks);
     let table = &mut outcome.table;
     table.figure("JFR of 1 GB, pushed and stored", Unit::Milliseconds, millis(wall), None, None);

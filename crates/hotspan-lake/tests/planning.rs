@@ -71,3 +71,33 @@ async fn hours_that_are_over_are_merged_when_nothing_comes_for_them() {
     assert_eq!(levels_at(&lake, &compactor, now_nanos() + 16 * SECOND).await, [1, 1, 2, 3]);
     assert_eq!(levels_at(&lake, &compactor, now_nanos() + 11 * 60 * SECOND).await, [2, 3]);
 }
+
+/// Scenario: many commits whose rows are alike, and so take next to no bytes, wait for the first level.
+/// Guarantee: a job takes no more rows than it may and one commit; commits stay whole, and all come up in the end.
+#[tokio::test]
+async fn a_backlog_is_worked_off_in_bites_of_rows() {
+    let folder = tempfile::tempdir().unwrap();
+    let lake = Lake::open(folder.path()).await.unwrap();
+    let options = IngestOptions { flush_interval: Duration::from_millis(1), ..IngestOptions::default() };
+    let (ingest, _committer) = Ingest::start(Arc::clone(&lake), options);
+    let time = now_nanos();
+    for commit in 0..10 {
+        store(&ingest, commit * 1000..(commit + 1) * 1000, time).await;
+    }
+    let compactor = Compactor::new(
+        Arc::clone(&lake),
+        CompactionOptions {
+            first_level_age: Duration::ZERO,
+            first_level_rows: 2500,
+            second_level_files: 100,
+            ..CompactionOptions::default()
+        },
+    );
+    let mut bites = Vec::new();
+    while let Some(job) = compactor.next_job(now_nanos()) {
+        bites.push(job.inputs.iter().map(|segment| segment.rows).sum::<u64>());
+        compactor.run_job(&job).await.unwrap();
+    }
+    assert_eq!(bites, [3000, 3000, 3000, 1000]);
+    assert_eq!(levels_at(&lake, &compactor, now_nanos()).await, [1, 1, 1, 1]);
+}

@@ -17,6 +17,8 @@ pub struct CompactionOptions {
     pub first_level_age: Duration,
     /// … or when it has this many bytes; a job takes about as many at once.
     pub first_level_bytes: u64,
+    /// A job takes no more rows than this at once either: rows that repeat each other take next to no bytes until they are read.
+    pub first_level_rows: u64,
     /// How many files of level 1 make one of level 2.
     pub second_level_files: usize,
     /// A file of level 1 goes up when it is this old, even if there are fewer.
@@ -34,6 +36,7 @@ impl Default for CompactionOptions {
         Self {
             first_level_age: Duration::from_secs(20),
             first_level_bytes: 128 << 20,
+            first_level_rows: 2 << 20,
             second_level_files: 10,
             second_level_age: Duration::from_secs(10 * 60),
             partition_grace: Duration::from_secs(10 * 60),
@@ -76,13 +79,15 @@ fn first_level_job(snapshot: &Snapshot, tenant: &TenantId, options: &CompactionO
         return None;
     }
     // All tables of a flush go up together; a backlog is worked off in bites that fit into memory.
-    let mut taken = 0;
+    let (mut bytes, mut rows) = (0, 0);
     let mut last_version = i64::MAX;
     young.retain(|segment| {
-        if taken >= options.first_level_bytes && segment.version != last_version {
+        let is_full = bytes >= options.first_level_bytes || rows >= options.first_level_rows;
+        if is_full && segment.version != last_version {
             return false;
         }
-        taken += segment.bytes();
+        bytes += segment.bytes();
+        rows += segment.rows;
         last_version = segment.version;
         true
     });
