@@ -18,6 +18,8 @@ use ring::Ring;
 
 /// What an unprivileged user may lock per processor (`perf_event_mlock_kb`), less the first page.
 const RING_BYTES: usize = 512 << 10;
+/// What is asked for first: each switch brings a copy of a stack, and whoever reads them may have to wait for a processor.
+const LARGE_RING_BYTES: usize = 4 << 20;
 const SET_OUTPUT: libc::Ioctl = 0x2405;
 const DISABLE: libc::Ioctl = 0x2401;
 
@@ -54,7 +56,9 @@ impl PerfSource {
             for tid in tids {
                 match open_allowed(&mut attributes, *tid, cpu) {
                     Ok(event) => match &ring {
-                        None => ring = Some(Ring::map(event, RING_BYTES).map_err(RecordError::Perf)?),
+                        None => {
+                            ring = Some(Ring::map(event, &[LARGE_RING_BYTES, RING_BYTES]).map_err(RecordError::Perf)?)
+                        }
                         Some(ring) => {
                             share_ring(&event, ring.event()).map_err(RecordError::Perf)?;
                             others.push(event);

@@ -23,31 +23,23 @@ pub(super) struct Ring {
 unsafe impl Send for Ring {}
 
 impl Ring {
-    /// Maps the ring of an event. `size` is a power of two of at least a page.
-    pub(super) fn map(event: OwnedFd, size: usize) -> io::Result<Ring> {
+    /// Maps the ring of an event: the first of these sizes that the kernel grants. Each is a power of two of at least a page.
+    pub(super) fn map(event: OwnedFd, sizes: &[usize]) -> io::Result<Ring> {
         // SAFETY: sysconf has no preconditions.
         let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
-        let mapped = page + size;
-        // SAFETY: a new shared mapping of a descriptor that we own.
-        let memory = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                mapped,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_SHARED,
-                event.as_raw_fd(),
-                0,
-            )
-        };
-        if memory == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
+        let mut granted = Err(io::ErrorKind::InvalidInput.into());
+        for size in sizes {
+            granted = map_shared(&event, page + size).map(|memory| (memory, *size));
+            if granted.is_ok() {
+                break;
+            }
         }
-        let memory = memory.cast::<u8>();
+        let (memory, size) = granted?;
         // SAFETY: the first page is mapped and holds this field, 8-byte aligned.
         let offset = unsafe { memory.add(DATA_OFFSET).cast::<u64>().read_volatile() } as usize;
         // Kernels before 4.1 leave the field zero: data starts at the second page.
         let offset = if offset == 0 { page } else { offset };
-        Ok(Ring { event, memory, mapped, data: memory.wrapping_add(offset), size })
+        Ok(Ring { event, memory, mapped: page + size, data: memory.wrapping_add(offset), size })
     }
 
     /// The event whose ring this is.
@@ -95,6 +87,13 @@ impl Ring {
             std::ptr::copy_nonoverlapping(self.data, into.as_mut_ptr().add(first), into.len() - first);
         }
     }
+}
+
+fn map_shared(event: &OwnedFd, length: usize) -> io::Result<*mut u8> {
+    let access = libc::PROT_READ | libc::PROT_WRITE;
+    // SAFETY: a new shared mapping of a descriptor that we own.
+    let memory = unsafe { libc::mmap(std::ptr::null_mut(), length, access, libc::MAP_SHARED, event.as_raw_fd(), 0) };
+    if memory == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(memory.cast()) }
 }
 
 impl Drop for Ring {
