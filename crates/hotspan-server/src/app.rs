@@ -9,6 +9,7 @@ use hotspan_lake::retention::{Retention, RetentionCounters};
 use hotspan_lake::{Ingest, Lake, Table};
 use hotspan_query::span_metrics::SpanMetrics;
 use hotspan_query::{Engine, WarmUp};
+use hotspan_sql::SqlEngine;
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -53,6 +54,7 @@ pub struct App {
 #[derive(Debug, Clone)]
 pub(crate) struct Core {
     pub(crate) engine: Engine,
+    pub(crate) sql: SqlEngine,
     pub(crate) ingest: Ingest,
     pub(crate) compaction: Arc<CompactionCounters>,
     pub(crate) retention: Arc<RetentionCounters>,
@@ -138,9 +140,10 @@ impl App {
         };
         *self.background.lock().unwrap_or_else(PoisonError::into_inner) = Some(background);
         let engine = Engine::new(lake);
+        let sql = SqlEngine::start(engine.clone(), self.settings.sql.clone())?;
         let warm_up = read_basics(&engine, self.settings.warm_up).await;
         // Opened once, by `serve`.
-        let _ = self.core.set(Core { engine, ingest, compaction, retention, span_metrics, policies, adhoc });
+        let _ = self.core.set(Core { engine, sql, ingest, compaction, retention, span_metrics, policies, adhoc });
         Ok(warm_up)
     }
 

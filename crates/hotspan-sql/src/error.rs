@@ -22,8 +22,8 @@ impl From<DataFusionError> for SqlError {
         let text = error.strip_backtrace();
         match error.find_root() {
             DataFusionError::ResourcesExhausted(_) => Self::Limit(format!(
-                "the statement needs more memory than it may have (sql.memory): {text}; narrow its time range or group \
-                 by less"
+                "the statement needs more memory than is left for SQL (sql.memory): {text}; narrow its time range or \
+                 group by less"
             )),
             DataFusionError::External(source) if source.is::<LakeError>() => Self::Failed(text),
             DataFusionError::IoError(_) | DataFusionError::Internal(_) | DataFusionError::ExecutionJoin(_) => {

@@ -12,10 +12,12 @@
 
 mod error;
 mod flame_merge;
+mod growth;
 mod limits;
 pub mod output;
 mod pieces;
 mod pushdown;
+mod running;
 mod session;
 mod symbols;
 mod system;

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-/// Limits of one statement.
+/// Limits of statements.
 #[derive(Debug, Clone)]
 pub struct SqlOptions {
-    /// Memory for sorting, grouping and joining.
+    /// Memory for sorting, grouping and joining, of all statements that run.
     pub memory_bytes: usize,
-    /// How long it may run, reading its answer included.
+    /// How long one may run, reading its answer included.
     pub time_limit: Duration,
 }
 

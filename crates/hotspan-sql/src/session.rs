@@ -1,5 +1,6 @@
 //! From a statement to a stream of batches, within its limits.
 
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,11 +9,14 @@ use arrow::datatypes::SchemaRef;
 use datafusion::catalog::{CatalogProvider, MemoryCatalogProvider, MemorySchemaProvider, SchemaProvider};
 use datafusion::datasource::MemTable;
 use datafusion::error::DataFusionError;
+use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::context::SQLOptions;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
-use datafusion::execution::memory_pool::GreedyMemoryPool;
+use datafusion::execution::memory_pool::{GreedyMemoryPool, MemoryPool};
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::prelude::{SessionConfig, SessionContext};
+use datafusion::sql::sqlparser::dialect::GenericDialect;
+use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use futures::{FutureExt, StreamExt, stream};
@@ -22,19 +26,26 @@ use hotspan_query::{Engine, QueryTicket};
 
 use crate::error::SqlError;
 use crate::flame_merge::flame_merge;
+use crate::growth::bound_functions;
 use crate::limits::SqlOptions;
+use crate::running::{AnswerSink, SqlThreads};
 use crate::table::LakeTable;
 use crate::views::{PIECES_SCHEMA, joining};
 use crate::{symbols, system};
 
 const CATALOG: &str = "lake";
 const MAIN_SCHEMA: &str = "main";
+/// The most words and signs of a statement.
+const MAX_TOKENS: usize = 8192;
 
 /// Answers statements about a lake. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct SqlEngine {
     engine: Engine,
     options: SqlOptions,
+    threads: SqlThreads,
+    /// What all statements share.
+    memory: Arc<dyn MemoryPool>,
 }
 
 /// The answer to a statement, while it is being computed. Dropping it ends the work.
@@ -52,9 +63,10 @@ impl std::fmt::Debug for SqlAnswer {
 }
 
 impl SqlEngine {
-    /// An engine over the lake that another engine asks.
-    pub fn new(engine: Engine, options: SqlOptions) -> Self {
-        Self { engine, options }
+    /// An engine over the lake that another engine asks, with threads of its own.
+    pub fn start(engine: Engine, options: SqlOptions) -> io::Result<Self> {
+        let memory = Arc::new(GreedyMemoryPool::new(options.memory_bytes));
+        Ok(Self { engine, options, threads: SqlThreads::start()?, memory })
     }
 
     /// Begins to answer a statement. The first batch has been computed when this returns, so that most errors are
@@ -68,38 +80,30 @@ impl SqlEngine {
 
     async fn answer(&self, tenant: &TenantId, statement: &str) -> Result<SqlAnswer, SqlError> {
         let ticket = self.engine.queries().begin(tenant, "sql", statement);
-        let deadline = tokio::time::Instant::now() + self.options.time_limit;
-        match tokio::time::timeout_at(deadline, self.start(tenant, statement, deadline)).await {
-            Ok(Ok((schema, first, rest))) => Ok(SqlAnswer { schema, batches: watched(first, rest, ticket) }),
-            Ok(Err(error)) => {
-                ticket.failed(&error);
-                Err(error)
-            }
-            Err(_) => {
-                let error = too_slow(self.options.time_limit);
+        match self.begin(tenant, statement).await {
+            Ok((schema, first, rest)) => Ok(SqlAnswer { schema, batches: watched(first, rest, ticket) }),
+            Err(error) => {
                 ticket.failed(&error);
                 Err(error)
             }
         }
     }
 
-    async fn start(
+    async fn begin(
         &self,
         tenant: &TenantId,
         statement: &str,
-        deadline: tokio::time::Instant,
     ) -> Result<(SchemaRef, Option<RecordBatch>, Batches), SqlError> {
-        let context = self.context(tenant).await?;
-        let read_only = SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
-        let frame = context.sql_with_options(statement, read_only).await.map_err(read_only_hint)?;
-        let schema = Arc::new(frame.schema().as_arrow().clone());
-        let stream = frame.execute_stream().await?;
         let limit = self.options.time_limit;
-        let mut rest: Batches = stream::unfold(Some(stream), move |state| async move {
-            let mut batches = state?;
-            match tokio::time::timeout_at(deadline, batches.next()).await {
-                Ok(Some(Ok(batch))) => Some((Ok(batch), Some(batches))),
-                Ok(Some(Err(error))) => Some((Err(SqlError::from(error)), None)),
+        let deadline = tokio::time::Instant::now() + limit;
+        let (this, tenant, statement) = (self.clone(), tenant.clone(), statement.to_owned());
+        let mut running = self.threads.run(|sink| async move { this.run(&tenant, &statement, sink).await });
+        let schema = tokio::time::timeout_at(deadline, running.schema()).await.map_err(|_| too_slow(limit))??;
+        let mut rest: Batches = stream::unfold(Some(running), move |state| async move {
+            let mut running = state?;
+            match tokio::time::timeout_at(deadline, running.next()).await {
+                Ok(Some(Ok(batch))) => Some((Ok(batch), Some(running))),
+                Ok(Some(Err(error))) => Some((Err(error), None)),
                 Ok(None) => None,
                 Err(_) => Some((Err(too_slow(limit)), None)),
             }
@@ -111,6 +115,42 @@ impl SqlEngine {
         Ok((schema, first, rest))
     }
 
+    /// Plans a statement and computes its answer, until that is whole or nobody wants it any more.
+    async fn run(&self, tenant: &TenantId, statement: &str, sink: AnswerSink) {
+        let AnswerSink { schema: schema_sink, rows } = sink;
+        let mut batches = match self.execute(tenant, statement).await {
+            Ok((schema, batches)) => {
+                if schema_sink.send(Ok(schema)).is_err() {
+                    return;
+                }
+                batches
+            }
+            Err(error) => {
+                // Nobody waits if it is not taken.
+                let _ = schema_sink.send(Err(error));
+                return;
+            }
+        };
+        while let Some(batch) = batches.next().await {
+            if rows.send(batch.map_err(SqlError::from)).await.is_err() {
+                return;
+            }
+        }
+    }
+
+    async fn execute(
+        &self,
+        tenant: &TenantId,
+        statement: &str,
+    ) -> Result<(SchemaRef, SendableRecordBatchStream), SqlError> {
+        refuse_endless(statement)?;
+        let context = self.context(tenant).await?;
+        let read_only = SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
+        let frame = context.sql_with_options(statement, read_only).await.map_err(read_only_hint)?;
+        let schema = Arc::new(frame.schema().as_arrow().clone());
+        Ok((schema, frame.execute_stream().await?))
+    }
+
     /// A session that sees one snapshot of one tenant's tables, and nothing else.
     async fn context(&self, tenant: &TenantId) -> Result<SessionContext, DataFusionError> {
         let config = SessionConfig::new()
@@ -120,7 +160,7 @@ impl SqlEngine {
             .with_target_partitions(std::thread::available_parallelism().map_or(2, usize::from));
         // Without a disk to spill to, a statement that needs too much is told so.
         let runtime = RuntimeEnvBuilder::new()
-            .with_memory_pool(Arc::new(GreedyMemoryPool::new(self.options.memory_bytes)))
+            .with_memory_pool(Arc::clone(&self.memory))
             .with_disk_manager_builder(DiskManagerBuilder::default().with_mode(DiskManagerMode::Disabled))
             .build_arc()?;
         let context = SessionContext::new_with_config_rt(config, runtime);
@@ -130,6 +170,7 @@ impl SqlEngine {
         catalog.register_schema(PIECES_SCHEMA, self.tables(tenant, &snapshot, |table| joining(table).is_some())?)?;
         catalog.register_schema(system::SYSTEM_SCHEMA, self.system_tables(tenant, &snapshot)?)?;
         context.register_catalog(CATALOG, Arc::new(catalog));
+        bound_functions(&context);
         context.register_udaf(flame_merge());
         for function in symbols::functions(&self.engine, tenant) {
             context.register_udf(function);
@@ -198,6 +239,20 @@ fn watched(first: Option<RecordBatch>, rest: Batches, ticket: QueryTicket) -> Ba
         }
     })
     .boxed()
+}
+
+/// Refuses what would nest deeper than the planner has room for: no statement is deeper than it has words and signs.
+fn refuse_endless(statement: &str) -> Result<(), SqlError> {
+    let dialect = GenericDialect {};
+    // What is no text of SQL at all is left to the parser, which says where.
+    let tokens = Tokenizer::new(&dialect, statement).tokenize().unwrap_or_default();
+    let count = tokens.iter().filter(|token| !matches!(token, Token::Whitespace(_))).count();
+    if count > MAX_TOKENS {
+        return Err(SqlError::Limit(format!(
+            "the statement has {count} words and signs, and may have {MAX_TOKENS}; ask in several statements"
+        )));
+    }
+    Ok(())
 }
 
 fn too_slow(limit: Duration) -> SqlError {

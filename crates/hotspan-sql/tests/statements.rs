@@ -91,7 +91,7 @@ async fn store(flushes: i64) -> (tempfile::TempDir, Arc<Lake>, SqlEngine) {
         let rows = rows_of(number, &ingest, &tenant);
         ingest.submit(tenant.clone(), rows, ingest.try_reserve(1000).unwrap()).await.unwrap();
     }
-    let engine = SqlEngine::new(Engine::new(Arc::clone(&lake)), SqlOptions::default());
+    let engine = SqlEngine::start(Engine::new(Arc::clone(&lake)), SqlOptions::default()).unwrap();
     (folder, lake, engine)
 }
 
@@ -184,7 +184,7 @@ async fn refusals() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn limits() {
     let (_folder, lake, _) = store(8).await;
-    let engine = |options| SqlEngine::new(Engine::new(Arc::clone(&lake)), options);
+    let engine = |options| SqlEngine::start(Engine::new(Arc::clone(&lake)), options).unwrap();
     let huge = "SELECT count(*) FROM samples a, samples b, samples c, samples d, samples e, samples f, samples g";
     let hasty = SqlOptions { time_limit: Duration::from_millis(300), ..SqlOptions::default() };
     match text(&engine(hasty), huge, Format::Json).await {
@@ -197,6 +197,106 @@ async fn limits() {
         Err(SqlError::Limit(message)) => assert!(message.contains("sql.memory"), "{message}"),
         other => panic!("{other:?}"),
     }
+}
+
+/// Scenario: statements that make huge values out of nothing, by every function that can, and modest uses of the same.
+/// Guarantee: the huge ones are refused before they are made, with the limit named; the modest ones are answered.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn values_do_not_grow_without_end() {
+    let (_folder, _lake, engine) = store(1).await;
+    let huge = [
+        "length(repeat('x', 2000000000))",
+        "length(lpad('x', 2000000000))",
+        "length(rpad('x', 2000000000, 'ab'))",
+        "length(replace(repeat('x', 60000), 'x', repeat('y', 60000)))",
+        "length(regexp_replace(repeat('x', 60000), 'x', repeat('y', 60000), 'g'))",
+        "array_length(array_repeat(1, 2000000000))",
+        "array_length(array_resize([1], 2000000000, 0))",
+        "array_length(range(0, 2000000000))",
+        "array_length(generate_series(0, -2000000000, -1))",
+        "array_length(generate_series(timestamp '2020-01-01', timestamp '2021-01-01', interval '1 second'))",
+        "array_length(range(date '0001-01-01', date '9999-01-01', interval '1 day'))",
+    ];
+    for expression in huge {
+        match text(&engine, &format!("SELECT {expression}"), Format::Json).await {
+            Err(SqlError::Limit(message)) => assert!(message.contains("65536"), "{expression}: {message}"),
+            other => panic!("{expression}: {other:?}"),
+        }
+    }
+    let per_row = "SELECT max(length(repeat(cast(value as varchar), value * 100000))) FROM samples WHERE value > 0";
+    assert!(matches!(text(&engine, per_row, Format::Json).await, Err(SqlError::Limit(_))));
+    let modest = [
+        ("repeat('ab', 3)", "ababab"),
+        ("lpad('x', 3, '-')", "--x"),
+        ("replace('a.b', '.', '::')", "a::b"),
+        ("regexp_replace('a1b2', '[0-9]', '', 'g')", "ab"),
+        ("array_to_string(range(3), ',')", "0,1,2"),
+        ("array_to_string(array_repeat(7, 2), ',')", "7,7"),
+    ];
+    for (expression, expected) in modest {
+        assert_eq!(json(&engine, &format!("SELECT {expression} AS n")).await["rows"][0]["n"], expected);
+    }
+    let years = "range(date '1500-01-01', date '1503-01-01', interval '1 year')";
+    assert_eq!(json(&engine, &format!("SELECT array_length({years}) AS n")).await["rows"][0]["n"], 3);
+    let days = "generate_series(timestamp '2020-01-01', timestamp '2020-01-03', interval '1 day')";
+    assert_eq!(json(&engine, &format!("SELECT array_length({days}) AS n")).await["rows"][0]["n"], 3);
+}
+
+/// Scenario: statements that nest as deep as a statement may be long, in several ways, and ones that are longer.
+/// Guarantee: the first are answered or refused, and the others refused by their length; nothing ends the process.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn deep_statements_are_survived() {
+    let (_folder, lake, engine) = store(1).await;
+    let sum = |terms: usize| format!("SELECT 1{} AS n", " + 1".repeat(terms - 1));
+    assert_eq!(json(&engine, &sum(200)).await["rows"][0]["n"], 200);
+    for deep in [
+        sum(4000),
+        format!("SELECT {}1{}", "(".repeat(4000), ")".repeat(4000)),
+        format!("SELECT {}true", "NOT ".repeat(8000)),
+        format!("SELECT count(*) FROM spans WHERE name = 'a'{}", " OR name = 'a'".repeat(1900)),
+    ] {
+        // They may well take long, which is another matter.
+        let options = SqlOptions { time_limit: Duration::from_secs(1), ..SqlOptions::default() };
+        let hasty = SqlEngine::start(Engine::new(Arc::clone(&lake)), options).unwrap();
+        drop(text(&hasty, &deep, Format::Json).await);
+    }
+    for long in [sum(5000), format!("SELECT 1 IN (1{})", ", 1".repeat(5000))] {
+        match text(&engine, &long, Format::Json).await {
+            Err(SqlError::Limit(message)) => assert!(message.contains("8192"), "{message}"),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(json(&engine, "SELECT 1 AS n").await["rows"][0]["n"], 1);
+}
+
+/// Scenario: statements that never yield, as many as there are threads for them, on a server with one thread for requests.
+/// Guarantee: their time is over when it is over, and whoever else runs on that thread is not held up.
+#[tokio::test(flavor = "current_thread")]
+async fn work_that_never_yields_holds_up_nobody() {
+    let (_folder, lake, _) = store(1).await;
+    let options = SqlOptions { time_limit: Duration::from_millis(200), ..SqlOptions::default() };
+    let engine = SqlEngine::start(Engine::new(Arc::clone(&lake)), options).unwrap();
+    // Folded while it is planned: nothing in it can be interrupted.
+    let stubborn = format!("SELECT {}", vec!["length(sha512(repeat('x', 65000)))"; 600].join(", "));
+    let started = std::time::Instant::now();
+    let answer = text(&engine, &stubborn, Format::Json);
+    let ticks = async {
+        let mut longest = Duration::ZERO;
+        for _ in 0..20 {
+            let before = std::time::Instant::now();
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            longest = longest.max(before.elapsed());
+        }
+        longest
+    };
+    let (answer, longest) = tokio::join!(answer, ticks);
+    let taken = started.elapsed();
+    match answer {
+        Err(SqlError::Limit(message)) => assert!(message.contains("sql.time_limit"), "{message}"),
+        other => panic!("{other:?}"),
+    }
+    assert!(taken < Duration::from_secs(5), "answered after {taken:?}");
+    assert!(longest < Duration::from_secs(2), "held up for {longest:?}");
 }
 
 /// Scenario: the system tables, after a good and a bad statement, and one whose answer nobody reads.

@@ -4,7 +4,10 @@
 
 mod support;
 
+use std::io::Write as _;
+use std::net::TcpStream;
 use std::process::Command;
+use std::time::Duration;
 
 use opentelemetry_proto::tonic::trace::v1::Span;
 use prost::Message;
@@ -67,6 +70,68 @@ fn by_http() {
     assert!(rows.contains(&json!({"kind": "sql", "query": "DROP TABLE spans", "status": "failed"})), "{rows:?}");
     let search = json!({"kind": "/api/search", "query": "q={ duration > 1ms }", "status": "done"});
     assert!(rows.contains(&search), "{rows:?}");
+}
+
+/// Scenario: bodies that are no question: no JSON, a wrong key, another content type. Guarantee: each error is JSON and names what is wrong.
+#[test]
+fn wrong_bodies_are_named() {
+    let (_store, server) = Server::fresh();
+    for (content_type, body, status, names) in [
+        ("application/json", "{\"query\":", 400, "EOF"),
+        ("application/json", "{\"qury\":\"SELECT 1\"}", 422, "qury"),
+        ("text/plain", "SELECT 1", 415, "application/json"),
+    ] {
+        let answer = server.post("/api/v1/sql", content_type, body.as_bytes()).unwrap();
+        let text = answer.text();
+        assert_eq!(answer.status, status, "{text}");
+        let error: Value = serde_json::from_str(&text).unwrap();
+        assert!(error["error"].as_str().unwrap().contains(names), "{text}");
+    }
+}
+
+/// Scenario: the same rows as an Arrow stream. Guarantee: any Arrow reader finds them.
+#[test]
+fn as_arrow() {
+    let store = tempfile::tempdir().unwrap();
+    let server = server_with_spans(store.path());
+    let body = json!({ "query": "SELECT name, duration FROM spans ORDER BY name", "format": "arrow" }).to_string();
+    let answer = server.post("/api/v1/sql", "application/json", body.as_bytes()).unwrap();
+    assert_eq!(answer.status, 200);
+    let reader = arrow::ipc::reader::StreamReader::try_new(answer.body.as_slice(), None).unwrap();
+    let batches: Vec<_> = reader.map(Result::unwrap).collect();
+    assert_eq!(batches.iter().map(|batch| batch.num_rows()).sum::<usize>(), 3);
+    assert_eq!(batches[0].schema().field(1).name(), "duration");
+}
+
+/// Scenario: somebody asks for what would take hours, and goes away.
+/// Guarantee: the question is given up, as the log of questions says.
+#[test]
+fn a_client_that_goes_away_ends_its_question() {
+    let store = tempfile::tempdir().unwrap();
+    let server = server_with_spans(store.path());
+    let tables: Vec<String> = (0..30).map(|number| format!("spans s{number}")).collect();
+    let body = json!({ "query": format!("SELECT count(*) FROM {}", tables.join(", ")) }).to_string();
+    let mut client = TcpStream::connect(server.address("http")).unwrap();
+    let length = body.len();
+    let head = format!(
+        "POST /api/v1/sql HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n"
+    );
+    client.write_all(format!("{head}{body}").as_bytes()).unwrap();
+    let wait_for = |status: &str| {
+        let log =
+            json!({ "query": "SELECT status FROM hotspan.queries WHERE query LIKE '%spans s29%' AND kind = 'sql'" });
+        for _ in 0..300 {
+            let answer: Value = serde_json::from_str(&ask(&server, &log).1).unwrap();
+            if answer["rows"].as_array().unwrap().iter().any(|row| row["status"] == status) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        panic!("the question was never {status}");
+    };
+    wait_for("running");
+    drop(client);
+    wait_for("cancelled");
 }
 
 /// Scenario: the command asks a server, once well and once badly.

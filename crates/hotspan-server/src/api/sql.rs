@@ -1,21 +1,19 @@
 //! `POST /api/v1/sql`: read-only SQL, answered row by row as it is computed.
 
 use std::io;
-use std::sync::Arc;
 
 use axum::Json;
 use axum::body::{Body, Bytes};
-use axum::extract::State;
+use axum::extract::rejection::JsonRejection;
 use axum::response::Response;
 use futures::{StreamExt, stream};
 use hotspan_sql::output::{Encoder, Format};
-use hotspan_sql::{SqlAnswer, SqlEngine, SqlError};
+use hotspan_sql::{SqlAnswer, SqlError};
 use http::{StatusCode, header};
 use serde::Deserialize;
 
 use super::ApiError;
 use super::asker::Asker;
-use crate::app::App;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -26,16 +24,15 @@ pub(crate) struct SqlBody {
 
 /// Answers `/api/v1/sql`. When the client goes away, the body is dropped, and the query with it.
 pub(crate) async fn sql(
-    State(app): State<Arc<App>>,
     Asker { core, tenant }: Asker,
-    Json(body): Json<SqlBody>,
+    body: Result<Json<SqlBody>, JsonRejection>,
 ) -> Result<Response, ApiError> {
+    let Json(body) = body.map_err(|wrong| ApiError { status: wrong.status(), message: wrong.body_text() })?;
     let format: Format = match &body.format {
         Some(text) => text.parse().map_err(|error: String| ApiError::invalid(format!("format: {error}")))?,
         None => Format::default(),
     };
-    let engine = SqlEngine::new(core.engine.clone(), app.settings.sql.clone());
-    let answer = engine.query(&tenant, &body.query).await?;
+    let answer = core.sql.query(&tenant, &body.query).await?;
     let encoder = Encoder::new(format, &answer.schema).map_err(|error| failed(&error))?;
     let response = Response::builder().header(header::CONTENT_TYPE, format.content_type());
     response.body(Body::from_stream(encoded(answer, encoder, format))).map_err(|error| failed(&error))

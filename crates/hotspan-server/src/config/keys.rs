@@ -314,7 +314,7 @@ pub static KEYS: &[Key] = &[
         "How long after a start what the first questions need is read ahead, while nobody asks; 0s turns it off"
     )
     .at_most("10m"),
-    key!("sql.memory", Size, sql.memory_bytes, "Memory that one SQL statement may take").at_least("1MiB"),
+    key!("sql.memory", Size, sql.memory_bytes, "Memory that SQL statements may take, all together").at_least("1MiB"),
     key!("sql.time_limit", Duration, sql.time_limit, "How long one SQL statement may run").at_least("100ms"),
 ];
 
