@@ -5,7 +5,7 @@ STORE ?= .hotspan
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 
-.PHONY: help run build test test-rust test-ui test-clients test-clients-quick check bench bench-profiler stress test-aarch64 fuzz clean ui test-page chromium screenshots
+.PHONY: help run build test test-rust test-ui test-clients test-clients-quick check bench bench-profiler stress test-aarch64 fuzz clean ui test-page chromium python screenshots
 
 help: ## List the commands
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,7 +26,7 @@ test: test-ui test-rust test-page test-clients-quick ## Install what the tests n
 test-ui: ui
 	cd ui && npm run typecheck && npm run lint && npm test
 
-test-rust: ui
+test-rust: ui python
 	$(CARGO) test --workspace --quiet
 
 test-page: test-rust chromium
@@ -34,6 +34,9 @@ test-page: test-rust chromium
 
 chromium:
 	@ui/scripts/chromium
+
+python:
+	@tests/python
 
 screenshots: build chromium ## Make the pictures in docs/screenshots anew, from the demo
 	cd ui && HOTSPAN_BIN=$${CARGO_TARGET_DIR:-$(CURDIR)/target}/quick/hotspan npm run screenshots
@@ -56,7 +59,7 @@ check: ui ## Format, lint and type-check everything, warnings denied
 	cd ui && npm run typecheck && npm run lint
 
 bench: build ## Run the benchmarks; figures are kept in benches/README.md
-	$(CARGO) run --profile quick -p hotspan-bench -- --server target/quick/hotspan
+	$(CARGO) run --profile quick -p hotspan-bench -- --server $${CARGO_TARGET_DIR:-target}/quick/hotspan
 
 bench-profiler: ## Measure what the Rust profiler costs, beside pprof and pyroscope; needs valgrind
 	$(CARGO) build --release -p hotspan-profiler --features opentelemetry,tracing --example span_cost

@@ -102,8 +102,11 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             let mut message = error.to_string();
-            for cause in error.chain().skip(1) {
-                message.push_str(&format!(": {cause}"));
+            for cause in error.chain().skip(1).map(ToString::to_string) {
+                // Many an error says what caused it itself.
+                if !message.ends_with(&cause) {
+                    message.push_str(&format!(": {cause}"));
+                }
             }
             screen::say_beside(&message);
             ExitCode::FAILURE

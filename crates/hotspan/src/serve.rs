@@ -14,6 +14,9 @@ use crate::screen::say;
 /// How long threads may still work once the store is closed.
 pub(crate) const LEFT_BEHIND: Duration = Duration::from_secs(2);
 
+/// What a shell calls the end by an interrupt.
+const ENDED_BY_SIGNAL: i32 = 130;
+
 #[derive(Debug, Args)]
 pub(crate) struct ServeArguments {
     #[command(flatten)]
@@ -60,10 +63,17 @@ async fn stop_on_signal(stop: CancellationToken) {
     else {
         return;
     };
-    let signal = tokio::select! {
-        _ = interrupt.recv() => "SIGINT",
-        _ = terminate.recv() => "SIGTERM",
+    let mut next_signal = async || {
+        tokio::select! {
+            _ = interrupt.recv() => "SIGINT",
+            _ = terminate.recv() => "SIGTERM",
+        }
     };
-    info!(signal, "stopping");
+    let signal = next_signal().await;
+    info!(signal, "stopping; a second signal ends at once");
     stop.cancel();
+    let signal = next_signal().await;
+    // What was acknowledged is on disk: only senders that still wait have to send again.
+    warn!(signal, "ended without waiting for requests under way");
+    std::process::exit(ENDED_BY_SIGNAL);
 }

@@ -5,11 +5,13 @@
 
 mod support;
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
-use support::request;
+use support::{Server, request};
 
 /// The binary in a folder of its own and with an environment of its own.
 fn hotspan(folder: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Output {
@@ -143,4 +145,30 @@ fn the_log_tells_start_refusal_and_stop() {
     assert_eq!(wait_for("stopping")["signal"], "SIGTERM");
     wait_for("stopped");
     assert!(server.wait().unwrap().success());
+}
+
+/// Scenario: a server with a request that never ends is told to stop, twice.
+/// Guarantee: it waits for the request at first; the second signal ends it at once, and says so by its exit code.
+#[test]
+fn a_second_signal_ends_at_once() {
+    let (_store, mut server) = Server::configured("shutdown_grace = \"10m\"\n");
+    let mut sender = TcpStream::connect(server.address("http")).unwrap();
+    sender.write_all(b"POST /v1/traces HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-protobuf\r\nContent-Length: 100\r\n\r\nhalf").unwrap();
+    // Whoever asks after the sender is answered once the sender's request is under way.
+    assert_eq!(server.get("/ready").unwrap().status, 200);
+    let pid = server.pid().to_string();
+    assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    std::thread::sleep(Duration::from_millis(500));
+    let state = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    assert!(!state.contains(") Z "), "it did not wait for the request: {state}");
+    assert_eq!(server.terminate().code(), Some(130));
+}
+
+/// Scenario: commands on a store that is not there. Guarantee: the reason is told once.
+#[test]
+fn errors_are_told_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = hotspan(folder.path(), &["store", "stats", "--store", "nowhere"], &[]);
+    let message = text(&output.stderr);
+    assert!(!output.status.success() && message.matches("no catalog").count() == 1, "{message}");
 }
