@@ -179,6 +179,40 @@ fn a_retry_counts_once() {
     }
 }
 
+/// Scenario: data of three hours ago is merged for good, which takes seconds; the server is killed, and data is sent again.
+/// Guarantee: it is there once.
+#[test]
+fn a_retry_of_late_data_counts_once() {
+    let store = tempfile::tempdir().unwrap();
+    let config = store.path().join("hotspan.toml");
+    std::fs::write(&config, "[compaction]\nfirst_level_age = \"100ms\"\npartition_quiet = \"100ms\"\n").unwrap();
+    let start = || {
+        let server = Server::start_with(store.path(), &["--config", config.to_str().unwrap()]);
+        server.wait_ready();
+        server
+    };
+    let late = now_nanos() - 3 * 3600 * 1_000_000_000;
+    let traces = trace_request("shop", vec![full_span([1; 16], [2; 8], late)]).encode_to_vec();
+    let sample = TestSample { stack: &["main"], value: 5, time: late, trace_id: [1; 16], span_id: [2; 8] };
+    let profiles = profile_request("shop", [6; 16], &[sample]).encode_to_vec();
+    let send = |server: &Server| {
+        assert_eq!(server.post("/v1/traces", PROTOBUF, &traces).unwrap().status, 200);
+        assert_eq!(server.post("/v1/profiles", PROTOBUF, &profiles).unwrap().status, 200);
+    };
+    let mut server = start();
+    send(&server);
+    server.wait_merged();
+    server.kill();
+    let server = start();
+    send(&server);
+    server.wait_merged();
+    for table in ["spans", "samples", "profiles"] {
+        let query = format!("SELECT count(*) AS count FROM {table}");
+        let answer = server.post_json("/api/v1/sql", &json!({ "query": query }));
+        assert_eq!(answer["rows"], json!([{ "count": 1 }]), "{table}");
+    }
+}
+
 /// Scenario: requests that are wrong in one way each.
 /// Guarantee: the status tells which way, the message names the fault, and nothing is stored.
 #[test]

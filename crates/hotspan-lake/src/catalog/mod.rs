@@ -186,6 +186,16 @@ impl Catalog {
         Ok(deleted.rows_affected())
     }
 
+    /// A version such that whatever was committed at `time` or later has a greater number; so may have what was committed
+    /// shortly before, since versions are forgotten.
+    pub async fn last_version_before(&self, time: i64) -> Result<i64> {
+        let found = sqlx::query("SELECT id FROM version WHERE committed_at < ? ORDER BY id DESC LIMIT 1")
+            .bind(time)
+            .fetch_optional(&self.pool)
+            .await?;
+        Ok(found.map_or(0, |row| row.get(0)))
+    }
+
     /// Every object path that the catalog mentions, live or not.
     pub async fn known_paths(&self) -> Result<Vec<String>> {
         let rows =

@@ -2,22 +2,23 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use arrow::array::{BooleanArray, RecordBatch};
+use arrow::array::BooleanArray;
 use arrow::compute::filter_record_batch;
 use hotspan_model::TenantId;
 use tokio::sync::mpsc;
 use tracing::{debug, warn};
 
 use super::known::Known;
-use super::seen::{Seen, SeenKey};
+use super::recall::recall;
+use super::seen::Seen;
 use super::{IngestCounters, IngestOptions, Receipt, Submission, off_thread};
+use crate::Lake;
 use crate::error::Result;
-use crate::rows::{Rows, retry_key};
-use crate::segment::{Piece, ReadOptions, l0};
+use crate::rows::Rows;
+use crate::segment::{Piece, l0};
 use crate::table::Table;
-use crate::{Lake, arrays};
 
 pub(super) struct Committer {
     lake: Arc<Lake>,
@@ -25,6 +26,9 @@ pub(super) struct Committer {
     known: Arc<Known>,
     seen: Seen,
 }
+
+/// Who opens a store has all cores for this long; only what is to be stored before asks for ids at once.
+const RECALL_DELAY: Duration = Duration::from_millis(300);
 
 /// Which rows of a batch were stored before, and the ids of those that were not.
 #[derive(Default)]
@@ -44,64 +48,43 @@ impl Committer {
     }
 
     pub(super) async fn run(mut self, mut queue: mpsc::Receiver<Submission>) {
-        if let Err(error) = self.recall_recent_ids().await {
-            // Old ids only serve to recognise retries; without them the store still takes new data.
-            warn!(%error, "recent segments could not be read; retries of requests from before the start may count twice");
+        let mut next = match tokio::time::timeout(RECALL_DELAY, queue.recv()).await {
+            Ok(None) => return,
+            Ok(first) => first,
+            Err(_) => None,
+        };
+        self.recall().await;
+        if next.is_none() {
+            next = queue.recv().await;
         }
-        while let Some(first) = queue.recv().await {
+        while let Some(first) = next {
             let batch = self.collect(first, &mut queue).await;
             self.commit_by_tenant(batch).await;
+            next = queue.recv().await;
         }
         debug!("committer has answered everything");
     }
 
-    /// After a start, spans and profiles of the youngest segments count as seen: senders that were cut off
-    /// by a crash send them again.
-    async fn recall_recent_ids(&mut self) -> Result<()> {
-        let snapshot = self.lake.catalog().snapshot();
-        let young = snapshot.all_segments().filter(|segment| segment.level <= 1);
-        for segment in young.filter(|segment| matches!(segment.table, Table::Spans | Table::Profiles)) {
-            let columns: &[&str] = match segment.table {
-                Table::Spans => &["trace_id", "span_id"],
-                _ => &["profile_id", "profile_type", "service"],
-            };
-            let options = ReadOptions::columns(columns);
-            let batches = self.lake.reader().read_all(segment, options).await?;
-            for batch in &batches {
-                let hashes = match segment.table {
-                    Table::Spans => self.span_hashes_of(segment.tenant.as_str(), batch)?,
-                    _ => self.profile_hashes_of(segment.tenant.as_str(), batch)?,
-                };
-                self.seen.expect(hashes.len());
-                for hash in hashes {
-                    self.seen.insert(hash);
-                }
+    /// Reads on a thread of its own, so that questions are answered meanwhile; what comes to be stored waits for it.
+    async fn recall(&mut self) {
+        let (lake, options) = (Arc::clone(&self.lake), self.options.clone());
+        let mut seen = Seen::new(options.dedup_window, options.dedup_entries);
+        let runtime = tokio::runtime::Handle::current();
+        let recalled = off_thread(move || {
+            runtime.block_on(recall(&lake, &options, &mut seen))?;
+            Ok(seen)
+        });
+        match recalled.await {
+            Ok(seen) => self.seen = seen,
+            Err(error) => {
+                warn!(%error, "recent commits could not be found; retries of requests from before the start may count twice");
             }
         }
-        Ok(())
+        self.count_remembered();
     }
 
-    fn span_hashes_of(&self, tenant: &str, batch: &RecordBatch) -> Result<Vec<u64>> {
-        let (traces, spans) = (arrays::ids(batch, "trace_id")?, arrays::ids(batch, "span_id")?);
-        let key = self.span_key(tenant);
-        let hash = |row| key.span(&arrays::id_at(traces, row), &arrays::id_at(spans, row));
-        Ok((0..batch.num_rows()).map(hash).collect())
-    }
-
-    fn profile_hashes_of(&self, tenant: &str, batch: &RecordBatch) -> Result<Vec<u64>> {
-        let ids = arrays::ids(batch, "profile_id")?;
-        let (services, types) = (arrays::texts(batch, "service")?, arrays::texts(batch, "profile_type")?);
-        let key = self.profile_key(tenant);
-        let hash = |row| key.profile(retry_key(ids.value(row), services.get(row), types.get(row)));
-        Ok((0..batch.num_rows()).map(hash).collect())
-    }
-
-    fn span_key(&self, tenant: &str) -> SeenKey {
-        self.seen.key(tenant, "span")
-    }
-
-    fn profile_key(&self, tenant: &str) -> SeenKey {
-        self.seen.key(tenant, "profile")
+    fn count_remembered(&self) {
+        self.lake.ingest_counters().remembered_ids.store(self.seen.len() as u64, Ordering::Relaxed);
     }
 
     /// Gathers submissions until the first has waited long enough, or the batch is large enough.
@@ -159,7 +142,7 @@ impl Committer {
         if committed.is_err() {
             self.seen.forget(&fresh);
         }
-        self.lake.ingest_counters().remembered_ids.store(self.seen.len() as u64, Ordering::Relaxed);
+        self.count_remembered();
         committed
     }
 
@@ -244,7 +227,7 @@ impl Committer {
     /// Looks for spans and profiles that are stored already, or that stand twice in this batch, and remembers the others.
     fn find_retries(&mut self, tenant: &TenantId, rows: &Rows) -> Retries {
         let mut retries = Retries::default();
-        let (span_key, profile_key) = (self.span_key(tenant.as_str()), self.profile_key(tenant.as_str()));
+        let (span_key, profile_key) = (self.seen.span_key(tenant.as_str()), self.seen.profile_key(tenant.as_str()));
         let (span_count, ranges) = (rows.spans.len(), rows.profiles.ranges());
         self.seen.expect(span_count + ranges.len());
         retries.fresh.reserve(span_count + ranges.len());

@@ -10,6 +10,7 @@
 
 mod committer;
 mod known;
+mod recall;
 mod seen;
 
 use std::sync::Arc;
@@ -34,9 +35,9 @@ pub struct IngestOptions {
     pub flush_bytes: usize,
     /// Memory for requests that are being decoded or wait for their commit.
     pub queue_bytes: usize,
-    /// How long a span or profile is remembered, so that a retry of it is counted once.
+    /// How long a span or profile is remembered at least, so that a retry of it is counted once, also after a start.
     pub dedup_window: Duration,
-    /// How many spans and profiles are remembered at most.
+    /// How many spans and profiles are remembered at most; half as many, the latest, are whatever comes.
     pub dedup_entries: usize,
     /// How many call-path nodes, frames and series are remembered as durable, so that they are not written again.
     pub known_nodes: usize,

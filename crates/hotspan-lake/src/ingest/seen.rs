@@ -1,7 +1,8 @@
 //! Spans and profiles that came lately, so that a retry is counted once.
 //!
-//! Two generations of hashes: when the younger is full or old, it becomes the elder, and the elder is
-//! forgotten. An id is therefore remembered for at least half the window, and memory stays bounded (R5).
+//! Two generations of hashes: when the younger is as old as the window, or has half of the entries, it becomes the elder, and
+//! the elder is forgotten. An id is therefore remembered for at least the window while no more than half of the entries come in
+//! it, the latest half always, and memory stays bounded (R5).
 
 use std::time::{Duration, Instant};
 
@@ -16,7 +17,7 @@ pub(super) struct Seen {
     young: HashSet<u64, IdHashing>,
     old: HashSet<u64, IdHashing>,
     turned: Instant,
-    half_window: Duration,
+    window: Duration,
     half_entries: usize,
     seed: u64,
 }
@@ -28,14 +29,23 @@ impl Seen {
             young: HashSet::default(),
             old: HashSet::default(),
             turned: Instant::now(),
-            half_window: window / 2,
+            window,
             half_entries: entries / 2,
             seed: RandomState::new().hash_one(0),
         }
     }
 
-    /// What the ids of one tenant and kind are hashed with.
-    pub(super) fn key(&self, tenant: &str, kind: &str) -> SeenKey {
+    /// What the spans of a tenant are hashed with.
+    pub(super) fn span_key(&self, tenant: &str) -> SeenKey {
+        self.key(tenant, "span")
+    }
+
+    /// What the profiles of a tenant are hashed with.
+    pub(super) fn profile_key(&self, tenant: &str) -> SeenKey {
+        self.key(tenant, "profile")
+    }
+
+    fn key(&self, tenant: &str, kind: &str) -> SeenKey {
         let tenant = xxh3_64_with_seed(tenant.as_bytes(), self.seed);
         SeenKey(xxh3_64_with_seed(kind.as_bytes(), tenant))
     }
@@ -59,7 +69,7 @@ impl Seen {
 
     /// Starts a generation if it is time for one, and makes room in the young one.
     pub(super) fn expect(&mut self, hashes: usize) {
-        if self.turned.elapsed() > self.half_window || self.young.len() > self.half_entries {
+        if self.turned.elapsed() > self.window || self.young.len() > self.half_entries {
             self.old = std::mem::take(&mut self.young);
             self.turned = Instant::now();
         }
@@ -101,6 +111,24 @@ mod tests {
             assert!(id < 50 || !seen.insert(id - 50));
         }
         assert!(seen.len() <= 104);
+        assert!(seen.insert(0));
+    }
+
+    /// Scenario: ids that come all along while generations end by their age.
+    /// Guarantee: each is remembered for the whole window after it came, and not for ever.
+    #[test]
+    fn remembers_for_the_window() {
+        let window = Duration::from_secs(60);
+        let mut seen = Seen::new(window, 1_000_000);
+        let second = Duration::from_secs(1);
+        for id in 0u64..1000 {
+            // A second goes by.
+            seen.turned = seen.turned.checked_sub(second).unwrap();
+            seen.expect(1);
+            assert!(seen.insert(id));
+            assert!(!seen.insert(id.saturating_sub(60)), "{id}");
+        }
+        assert!(seen.len() <= 2 * 62, "{}", seen.len());
         assert!(seen.insert(0));
     }
 

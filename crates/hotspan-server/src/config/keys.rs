@@ -222,9 +222,15 @@ pub static KEYS: &[Key] = &[
         "ingest.dedup_window",
         Duration,
         ingest.dedup_window,
-        "How long a span or profile is remembered, so that a retry of it is counted once"
+        "How long a span or profile is remembered at least, so that a retry of it is counted once, also after a restart"
     ),
-    key!("ingest.dedup_entries", Integer, ingest.dedup_entries, "How many spans and profiles are remembered at most"),
+    key!(
+        "ingest.dedup_entries",
+        Integer,
+        ingest.dedup_entries,
+        "How many spans and profiles are remembered at most, about 20 bytes each; where more than half as many come within \
+         `dedup_window`, the latest half is remembered"
+    ),
     key!(
         "ingest.known_nodes",
         Integer,

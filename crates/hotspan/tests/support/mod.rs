@@ -107,11 +107,22 @@ impl Server {
 
     /// Waits until no segment is young: how soon they stop being so, the server was told at its start.
     pub(crate) fn wait_compacted(&self) {
+        self.wait_for_tables(|table| table["level"] != 0);
+    }
+
+    /// Waits until all that was received is merged for good, which only what is of hours that are over is.
+    pub(crate) fn wait_merged(&self) {
+        let is_of_hours =
+            |table: &serde_json::Value| ["spans", "samples", "profiles"].iter().any(|name| table["table"] == *name);
+        self.wait_for_tables(|table| table["level"] == 3 || table["level"] != 0 && !is_of_hours(table));
+    }
+
+    fn wait_for_tables(&self, is_done: impl Fn(&serde_json::Value) -> bool) {
         let deadline = Instant::now() + Duration::from_secs(60);
         loop {
             let status = self.get_json("/api/v1/status");
             let tables = status["store"]["tables"].as_array().unwrap();
-            if !tables.is_empty() && tables.iter().all(|table| table["level"] != 0) {
+            if !tables.is_empty() && tables.iter().all(&is_done) {
                 return;
             }
             assert!(Instant::now() < deadline, "not compacted: {status}");
