@@ -176,6 +176,7 @@ pub fn into_owned(set: ProfileSet<'_>) -> ProfileSet<'static> {
                 original_payload_format: own(profile.context.original_payload_format),
                 original_payload: Cow::Owned(profile.context.original_payload.into_owned()),
                 source: own(profile.context.source),
+                undated: profile.context.undated,
             },
             samples: profile.samples,
         }

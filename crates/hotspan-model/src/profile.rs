@@ -101,6 +101,8 @@ pub struct ProfileContext<'a> {
     pub original_payload: Cow<'a, [u8]>,
     /// Where it came from: `otlp`, `pprof`, `jfr`, …
     pub source: Cow<'a, str>,
+    /// Whether the profile's time is that of its arrival, since the sender gave none: then it is not the same in a retry.
+    pub undated: bool,
 }
 
 /// One observation.

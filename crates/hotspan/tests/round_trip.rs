@@ -213,6 +213,24 @@ fn a_retry_of_late_data_counts_once() {
     }
 }
 
+/// Scenario: a profile that has neither an id nor a time is sent twice, with some time between, as after a lost answer.
+/// Guarantee: it counts once.
+#[test]
+fn a_retry_without_id_and_time_counts_once() {
+    let (_store, server) = Server::fresh();
+    let sample = TestSample { stack: &["main"], value: 7, time: 0, trace_id: [0; 16], span_id: [0; 8] };
+    let mut profiles = profile_request("shop", [0; 16], &[sample]);
+    let profile = &mut profiles.resource_profiles[0].scope_profiles[0].profiles[0];
+    profile.profile_id.clear();
+    profile.samples[0].timestamps_unix_nano.clear();
+    for _ in 0..2 {
+        assert_eq!(server.post("/v1/profiles", PROTOBUF, &profiles.encode_to_vec()).unwrap().status, 200);
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let flame = server.get_json("/api/v1/profile?app=shop&from=now-1h&until=now%2B1h");
+    assert_eq!(flame["flamebearer"]["numTicks"], 7);
+}
+
 /// Scenario: requests that are wrong in one way each.
 /// Guarantee: the status tells which way, the message names the fault, and nothing is stored.
 #[test]

@@ -299,6 +299,7 @@ fn odd_times_and_ids() {
     };
     with_set(&builder.request(&[], vec![missing, absurd]), |set, outcome| {
         assert_eq!((set.profiles[0].time, set.profiles[1].time), (77, 77));
+        assert!(set.profiles.iter().all(|profile| profile.context.undated));
         assert_eq!(set.profiles[1].duration, i64::MAX);
         let rows: Vec<(i64, bool)> = set.profiles[0].samples.iter().map(|sample| (sample.time, sample.timed)).collect();
         assert_eq!(rows, [(5, true), (77, false)]);

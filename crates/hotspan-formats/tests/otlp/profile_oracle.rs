@@ -219,6 +219,7 @@ impl<'r> Oracle<'r> {
             original_payload_format: profile.original_payload_format.clone().into(),
             original_payload: profile.original_payload.clone().into(),
             source: "otlp".into(),
+            undated: profile.time_unix_nano == 0 || profile.time_unix_nano > i64::MAX as u64,
         };
         let mut id = hotspan_model::ProfileId::from_slice(&profile.profile_id);
         let time = i64::try_from(profile.time_unix_nano).ok().filter(|time| *time != 0).unwrap_or(self.received_at);

@@ -331,13 +331,15 @@ fn series_labels(profile: &Profile<'_>, sample_labels: &Labels, profile_type: &s
     labels
 }
 
-/// The identity of a profile that came without one: a retried request has the same content, and so the same id.
+/// The identity of a profile that came without one: a retried request has the same content, and so the same id. What the
+/// sender did not say is left out: a time of arrival is another one in the retry.
 fn content_id(profile: &Profile<'_>, set: &ProfileSet<'_>) -> ProfileId {
     // Hashing in one go is far faster than in pieces of a few bytes.
     let mut bytes = Vec::with_capacity(128 + CONTENT_BYTES * profile.samples.len());
     bytes.extend_from_slice(profile.profile_type.to_string().as_bytes());
     bytes.extend_from_slice(&profile.labels.identity().0.0.to_le_bytes());
-    for number in [profile.time, profile.duration, profile.period] {
+    let own_time = |time: i64| if profile.context.undated { 0 } else { time };
+    for number in [own_time(profile.time), profile.duration, profile.period] {
         bytes.extend_from_slice(&number.to_le_bytes());
     }
     for sample in &profile.samples {
@@ -345,7 +347,8 @@ fn content_id(profile: &Profile<'_>, set: &ProfileSet<'_>) -> ProfileId {
         let mut content = [0; CONTENT_BYTES];
         content[0..8].copy_from_slice(&set.paths.node_id(sample.path).0.to_le_bytes());
         content[8..16].copy_from_slice(&sample.value.to_le_bytes());
-        content[16..24].copy_from_slice(&sample.time.to_le_bytes());
+        let time = if sample.timed { sample.time } else { own_time(sample.time) };
+        content[16..24].copy_from_slice(&time.to_le_bytes());
         content[24..40].copy_from_slice(&link.trace_id.0);
         content[40..48].copy_from_slice(&link.span_id.0);
         bytes.extend_from_slice(&content);
@@ -368,6 +371,8 @@ pub(crate) fn retry_key(profile_id: &[u8], service: &str, profile_type: &str) ->
 
 #[cfg(test)]
 mod tests {
+    use hotspan_model::profile::ProfileContext;
+
     use super::*;
 
     /// Scenario: something that is durable, something that the request wrote itself, others with their ids, and something new.
@@ -382,5 +387,27 @@ mod tests {
             .map(|(id, check)| written.lacks(Some(&durable), ContentHash { id, check }));
         assert_eq!((lacking, written.collisions), ([false, false, false, false, true], 2));
         assert!(written.lacks(None, ContentHash { id: 1, check: 10 }));
+    }
+    /// The identity of a profile of two samples, of which the second has a time of its own.
+    fn identity(undated: bool, time: i64, sample_time: i64) -> ProfileId {
+        let mut set = ProfileSet::default();
+        let sample = |time, timed| {
+            let (link, thread, labels, attributes) = (0, 0, 0, 0);
+            Sample { path: NO_PATH, value: 5, time, timed, link, thread, labels, attributes }
+        };
+        let context = ProfileContext { undated, ..ProfileContext::default() };
+        let samples = vec![sample(time, false), sample(sample_time, true)];
+        set.profiles.push(Profile { time, context, samples, ..Profile::default() });
+        content_id(&set.profiles[0], &set)
+    }
+
+    /// Scenario: profiles without an id that differ in their own time, in that of a sample, or only in when they came.
+    /// Guarantee: only a time that the sender gave tells them apart.
+    #[test]
+    fn a_time_of_arrival_is_no_content() {
+        assert_eq!(identity(true, 100, 7), identity(true, 200, 7));
+        assert_ne!(identity(true, 100, 7), identity(true, 100, 8));
+        assert_ne!(identity(false, 100, 7), identity(false, 200, 7));
+        assert_ne!(identity(false, 100, 7), identity(true, 100, 7));
     }
 }

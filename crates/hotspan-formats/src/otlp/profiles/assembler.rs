@@ -244,7 +244,8 @@ impl<'a, 'l> Assembler<'a, 'l> {
                 take_identity(attribute, &mut identity);
             }
         }
-        let time = self.profile_time(header.time, around, index);
+        let own_time = self.own_time(header.time, around, index);
+        let time = own_time.unwrap_or(self.received_at);
         let id = self.profile_id(header.profile_id, around, index);
         let context = ProfileContext {
             resource: Cow::Owned(around.resource.clone()),
@@ -255,6 +256,7 @@ impl<'a, 'l> Assembler<'a, 'l> {
             original_payload_format: String::from_utf8_lossy(header.payload_format),
             original_payload: Cow::Borrowed(header.payload),
             source: Cow::Borrowed("otlp"),
+            undated: own_time.is_none(),
         };
         let template = Profile {
             id: None,
@@ -328,16 +330,13 @@ impl<'a, 'l> Assembler<'a, 'l> {
         Ok(json)
     }
 
-    fn profile_time(&mut self, time: u64, around: &Surroundings, index: usize) -> i64 {
-        match i64::try_from(time) {
-            Ok(0) => self.received_at,
-            Ok(time) => time,
-            Err(_) => {
-                let fault = Fault::new(Problem::ProfileTime { found: time }).field("time_unix_nano");
-                self.outcome.note(&around.locate(fault, index));
-                self.received_at
-            }
+    /// The time of a profile, if the sender gave one that a clock can show.
+    fn own_time(&mut self, time: u64, around: &Surroundings, index: usize) -> Option<i64> {
+        if i64::try_from(time).is_err() {
+            let fault = Fault::new(Problem::ProfileTime { found: time }).field("time_unix_nano");
+            self.outcome.note(&around.locate(fault, index));
         }
+        i64::try_from(time).ok().filter(|time| *time != 0)
     }
 
     fn profile_id(&mut self, bytes: &[u8], around: &Surroundings, index: usize) -> Option<ProfileId> {
