@@ -17,6 +17,8 @@ pub mod compaction;
 mod error;
 mod id_hasher;
 pub mod ingest;
+#[cfg(test)]
+mod power_cut;
 pub mod rejected;
 pub mod retention;
 pub mod rows;
@@ -40,7 +42,7 @@ pub use table::Table;
 
 use crate::catalog::{StoreLock, now_nanos};
 use crate::rejected::RejectedItems;
-use crate::store::{BlobStore, LocalStore};
+use crate::store::{BlobStore, LocalStore, Syncs, SystemSyncs, create_durable_folder};
 
 /// An open store.
 #[derive(Debug)]
@@ -58,18 +60,28 @@ pub struct Lake {
 impl Lake {
     /// Opens the store in a local folder, making it if it is not there.
     pub async fn open(folder: &Path) -> Result<Arc<Self>> {
-        Self::open_with(folder, || Ok(Arc::new(LocalStore::open(&folder.join("data"))?))).await
+        Self::open_syncing(folder, Arc::new(SystemSyncs)).await
+    }
+
+    async fn open_syncing(folder: &Path, syncs: Arc<dyn Syncs>) -> Result<Arc<Self>> {
+        let segments = Arc::clone(&syncs);
+        let open_store = || Ok(Arc::new(LocalStore::open_syncing(&folder.join("data"), segments)?) as _);
+        Self::open_with(folder, syncs.as_ref(), open_store).await
     }
 
     /// Opens a store whose segments are kept elsewhere than in its folder.
     pub async fn open_with_store(folder: &Path, store: Arc<dyn BlobStore>) -> Result<Arc<Self>> {
-        Self::open_with(folder, || Ok(store)).await
+        Self::open_with(folder, &SystemSyncs, || Ok(store)).await
     }
 
     /// The claim comes before everything else: opening the segments sweeps what an earlier process left unfinished,
     /// which must not be what another process is writing.
-    async fn open_with(folder: &Path, open_store: impl FnOnce() -> Result<Arc<dyn BlobStore>>) -> Result<Arc<Self>> {
-        std::fs::create_dir_all(folder).map_err(|source| LakeError::Storage {
+    async fn open_with(
+        folder: &Path,
+        syncs: &dyn Syncs,
+        open_store: impl FnOnce() -> Result<Arc<dyn BlobStore>>,
+    ) -> Result<Arc<Self>> {
+        create_durable_folder(folder, syncs).map_err(|source| LakeError::Storage {
             action: "creating",
             path: folder.display().to_string(),
             source,

@@ -302,3 +302,31 @@ fn read_segment(row: &SqliteRow) -> Result<Arc<Segment>> {
         piece,
     }))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Scenario: a new catalog, and one that is opened again; every connection to it.
+    /// Guarantee: a commit is in the log on the disk before it returns: the log is synced at each.
+    #[tokio::test]
+    async fn commits_are_synced() {
+        let folder = tempfile::tempdir().unwrap();
+        for _ in 0..2 {
+            let catalog = Catalog::open(folder.path()).await.unwrap();
+            let mut connections = Vec::new();
+            for _ in 0..catalog.pool.options().get_max_connections() {
+                connections.push(catalog.pool.acquire().await.unwrap());
+            }
+            assert!(connections.len() > 1);
+            for connection in &mut connections {
+                let mode = sqlx::query("PRAGMA journal_mode").fetch_one(&mut **connection).await.unwrap();
+                assert_eq!(mode.get::<String, _>(0), "wal");
+                let synchronous = sqlx::query("PRAGMA synchronous").fetch_one(&mut **connection).await.unwrap();
+                assert_eq!(synchronous.get::<i64, _>(0), 2, "2 is FULL");
+            }
+            drop(connections);
+            catalog.close().await;
+        }
+    }
+}

@@ -16,6 +16,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use super::open_files::OpenFiles;
+use super::syncs::{Syncs, SystemSyncs};
 use super::{BlobMeta, BlobStore, BlobWriter, direct_write};
 use crate::error::{LakeError, Result};
 
@@ -28,14 +29,19 @@ pub struct LocalStore {
     root: PathBuf,
     unfinished_count: AtomicU64,
     open: OpenFiles,
+    syncs: Arc<dyn Syncs>,
 }
 
 impl LocalStore {
     /// Opens a folder, which is made if it is not there, and sweeps what an earlier process left unfinished.
     pub fn open(root: &Path) -> Result<Self> {
-        create_durable_folder(root).map_err(failed("creating", root))?;
+        Self::open_syncing(root, Arc::new(SystemSyncs))
+    }
+
+    pub(crate) fn open_syncing(root: &Path, syncs: Arc<dyn Syncs>) -> Result<Self> {
+        create_durable_folder(root, syncs.as_ref()).map_err(failed("creating", root))?;
         sweep_unfinished(root).map_err(failed("sweeping", root))?;
-        Ok(Self { root: root.to_owned(), unfinished_count: AtomicU64::new(0), open: OpenFiles::default() })
+        Ok(Self { root: root.to_owned(), unfinished_count: AtomicU64::new(0), open: OpenFiles::default(), syncs })
     }
 
     fn resolve(&self, path: &str) -> PathBuf {
@@ -47,7 +53,7 @@ impl LocalStore {
         let number = self.unfinished_count.fetch_add(1, Ordering::Relaxed);
         let mut temporary = target.clone().into_os_string();
         temporary.push(format!(".{number}{UNFINISHED}"));
-        UnfinishedFile::create(target, PathBuf::from(temporary))
+        UnfinishedFile::create(target, PathBuf::from(temporary), Arc::clone(&self.syncs))
     }
 }
 
@@ -128,12 +134,13 @@ struct UnfinishedFile {
     target: PathBuf,
     temporary: PathBuf,
     file: Option<BufWriter<File>>,
+    syncs: Arc<dyn Syncs>,
 }
 
 impl UnfinishedFile {
-    fn create(target: PathBuf, temporary: PathBuf) -> Result<Self> {
+    fn create(target: PathBuf, temporary: PathBuf, syncs: Arc<dyn Syncs>) -> Result<Self> {
         if let Some(folder) = target.parent() {
-            create_durable_folder(folder).map_err(failed("creating", folder))?;
+            create_durable_folder(folder, syncs.as_ref()).map_err(failed("creating", folder))?;
         }
         let file = OpenOptions::new()
             .write(true)
@@ -141,7 +148,7 @@ impl UnfinishedFile {
             .truncate(true)
             .open(&temporary)
             .map_err(failed("creating", &temporary))?;
-        Ok(Self { target, temporary, file: Some(BufWriter::with_capacity(1 << 16, file)) })
+        Ok(Self { target, temporary, file: Some(BufWriter::with_capacity(1 << 16, file)), syncs })
     }
 
     fn writer(&mut self) -> io::Result<&mut BufWriter<File>> {
@@ -159,11 +166,11 @@ impl UnfinishedFile {
     fn publish(&mut self) -> io::Result<u64> {
         let writer = self.file.take().ok_or_else(|| io::Error::other("the file is finished already"))?;
         let file = writer.into_inner().map_err(io::IntoInnerError::into_error)?;
-        file.sync_data()?;
+        self.syncs.content(&file)?;
         let size = file.metadata()?.len();
         fs::rename(&self.temporary, &self.target)?;
         if let Some(folder) = self.target.parent() {
-            sync_folder(folder)?;
+            self.syncs.names(folder)?;
         }
         Ok(size)
     }
@@ -215,23 +222,19 @@ fn read_ranges(file: &File, ranges: &[Range<u64>]) -> io::Result<Vec<Bytes>> {
 }
 
 /// Makes a folder and its parents, and makes their names durable.
-fn create_durable_folder(folder: &Path) -> io::Result<()> {
+pub(crate) fn create_durable_folder(folder: &Path, syncs: &dyn Syncs) -> io::Result<()> {
     if folder.is_dir() {
         return Ok(());
     }
-    if let Some(parent) = folder.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-        create_durable_folder(parent)?;
-        match fs::create_dir(folder) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-            _ => {}
-        }
-        return sync_folder(parent);
+    let Some(parent) = folder.parent() else { return fs::create_dir(folder) };
+    // A name without a path is one in the current folder.
+    let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+    create_durable_folder(parent, syncs)?;
+    match fs::create_dir(folder) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        _ => {}
     }
-    fs::create_dir_all(folder)
-}
-
-fn sync_folder(folder: &Path) -> io::Result<()> {
-    File::open(folder)?.sync_all()
+    syncs.names(parent)
 }
 
 fn sweep_unfinished(folder: &Path) -> io::Result<()> {

@@ -3,6 +3,7 @@
 mod direct_write;
 mod local;
 mod open_files;
+mod syncs;
 
 use std::fmt;
 use std::fs::File;
@@ -14,6 +15,8 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 
 pub use local::LocalStore;
+pub(crate) use local::create_durable_folder;
+pub(crate) use syncs::{Syncs, SystemSyncs};
 
 use crate::error::Result;
 
