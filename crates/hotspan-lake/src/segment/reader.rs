@@ -156,7 +156,7 @@ impl SegmentReader {
             return Ok(batch.clone());
         }
         let mut parts = self.store.get_ranges(&segment.path, std::slice::from_ref(&segment.range)).await?;
-        l0::decode(&segment.path, &parts.pop().unwrap_or_default())
+        l0::decode(&segment.path, &parts.pop().unwrap_or_default(), segment.checksum)
     }
 
     /// Boxed, so that reading Parquet is compiled once, and not wherever a stream is awaited.
