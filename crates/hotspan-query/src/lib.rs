@@ -47,6 +47,7 @@ mod stacks;
 mod symbols;
 mod timeline;
 pub mod trace;
+mod upload_names;
 mod uploads;
 mod warm_up;
 mod waterfall;

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use arrow::array::{Array, RecordBatch};
 use futures::TryStreamExt;
-use hashbrown::{HashMap, HashSet};
+use hashbrown::HashMap;
 use hotspan_lake::table::HOUR;
 use hotspan_lake::{IdSet, ReadOptions, Snapshot, Table, arrays};
 use hotspan_model::labels::PROFILE_SOURCE;
-use hotspan_model::{Exactness, LinkStrength, ProfileId, SpanId, TenantId, TraceId, attributes_from_json};
+use hotspan_model::{Exactness, LinkStrength, TenantId, attributes_from_json};
 
 use crate::Engine;
 use crate::error::Result;
@@ -18,12 +18,7 @@ use crate::scan::{Grain, Scan, ScannedRows};
 use crate::series::SeriesEntry;
 use crate::side_by_side::side_by_side;
 use crate::trace::read_spans;
-
-/// Attributes of a span that name an uploaded profile; an upload carries its own names under the same keys.
-const NAMES: [&str; 2] = ["profile.file", "profile.id"];
-
-/// The span that names a profile.
-pub(crate) type NamingSpan = (TraceId, SpanId);
+use crate::upload_names::{NamedUploads, NamingSpan, SpanNames, Upload, UploadNames};
 
 /// Takes samples of uploaded profiles, as they are stored in a batch.
 pub(crate) type EachUploaded<'f> = dyn FnMut(&RecordBatch, Vec<LinkedRow>) -> Result<()> + Send + 'f;
@@ -73,13 +68,8 @@ impl Engine {
     }
 
     /// The names of profiles that spans of the question carry.
-    async fn names_in_spans(
-        &self,
-        tenant: &TenantId,
-        snapshot: &Snapshot,
-        owners: &SampleOwners,
-    ) -> Result<HashMap<String, NamingSpan>> {
-        let mut names = HashMap::new();
+    async fn names_in_spans(&self, tenant: &TenantId, snapshot: &Snapshot, owners: &SampleOwners) -> Result<SpanNames> {
+        let mut names = SpanNames::default();
         let filter = OwnerFilter::new(owners, &[]);
         let Some(ids): Option<Arc<IdSet>> = filter.id_set() else { return Ok(names) };
         let (options, mut exactness) = (ReadOptions::default(), Exactness::default());
@@ -91,61 +81,55 @@ impl Engine {
             if filter.named_owner(Some(span.trace_id), Some(span.span_id)).is_none() {
                 continue;
             }
-            let named = span.attributes.iter().filter(|attribute| NAMES.contains(&attribute.key.as_ref()));
-            for name in named.filter_map(|attribute| attribute.value.as_str()).filter(|name| !name.is_empty()) {
-                names.entry(file_name(name).to_owned()).or_insert((span.trace_id, span.span_id));
-            }
+            let time = (span.start, span.start.saturating_add(span.duration.max(0)));
+            names.add((span.trace_id, span.span_id), &span.service, time, &span.attributes);
         }
         Ok(names)
     }
 
-    /// The profiles that were uploaded under these names, or have them for an id.
+    /// The profiles that spans name.
     async fn profiles_named(
         &self,
         tenant: &TenantId,
         snapshot: &Snapshot,
-        names: &HashMap<String, NamingSpan>,
+        names: &SpanNames,
         (from, until): (i64, i64),
     ) -> Result<HashMap<[u8; 16], NamingSpan>> {
-        let by_id =
-            names.iter().filter_map(|(name, span)| Some((name.replace('-', "").parse::<ProfileId>().ok()?.0, *span)));
-        let mut profiles: HashMap<[u8; 16], NamingSpan> = by_id.collect();
+        let mut profiles = NamedUploads::new(names);
         // A profile is dated by its start; its samples may come later.
         let from = from.saturating_sub(HOUR);
         // Files give few distinct texts, so that each is read once.
-        let mut known: HashMap<String, Option<NamingSpan>> = HashMap::new();
+        let mut known: HashMap<String, UploadNames> = HashMap::new();
         for segment in snapshot.segments(tenant, Table::Profiles).iter().filter(|found| found.overlaps(from, until)) {
-            let options = ReadOptions::columns(&["profile_id", "attributes"]).within("time", from, until);
+            let columns = ["profile_id", "time", "duration", "service", "attributes"];
+            let options = ReadOptions::columns(&columns).within("time", from, until);
             let mut stream = self.lake().reader().stream(segment, options).await?;
             while let Some(batch) = stream.try_next().await? {
                 let ids = arrays::ids(&batch, "profile_id")?;
+                let times = arrays::times(&batch, "time")?.values();
+                let durations = arrays::int64s(&batch, "duration")?.values();
+                let services = arrays::texts(&batch, "service")?;
                 let attributes = arrays::texts(&batch, "attributes")?;
                 for row in 0..batch.num_rows() {
                     let json = attributes.get(row);
                     if json.is_empty() {
                         continue;
                     }
-                    let span = match known.get(json) {
-                        Some(span) => *span,
-                        None => *known.entry(json.to_owned()).or_insert_with_key(|json| named_in(json, names)),
+                    if !known.contains_key(json) {
+                        known.insert(json.to_owned(), UploadNames::of(&attributes_from_json(json)));
+                    }
+                    let Some(names_of_upload) = known.get(json).filter(|names| !names.is_empty()) else { continue };
+                    let upload = Upload {
+                        id: arrays::id_at::<16>(ids, row),
+                        names: names_of_upload,
+                        service: services.get(row),
+                        from: times[row],
+                        until: times[row].saturating_add(durations[row].max(0)),
                     };
-                    profiles.extend(span.map(|span| (arrays::id_at::<16>(ids, row), span)));
+                    profiles.add(&upload, names);
                 }
             }
         }
-        Ok(profiles)
+        Ok(profiles.finish())
     }
-}
-
-/// The span that names a profile with these attributes.
-fn named_in(json: &str, names: &HashMap<String, NamingSpan>) -> Option<NamingSpan> {
-    let attributes = attributes_from_json(json);
-    let own = attributes.iter().filter(|attribute| NAMES.contains(&attribute.key.as_ref()));
-    let own: HashSet<&str> = own.filter_map(|attribute| attribute.value.as_str()).map(file_name).collect();
-    own.iter().find_map(|name| names.get(*name)).copied()
-}
-
-/// A service names the file where it wrote it, an upload where it was read.
-fn file_name(path: &str) -> &str {
-    path.rsplit(['/', '\\']).next().unwrap_or(path)
 }

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use large_recording::{inflated_chunk, moved_by};
+use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue, any_value};
 use opentelemetry_proto::tonic::trace::v1::Span;
 use prost::Message;
 use serde_json::Value;
@@ -156,6 +157,56 @@ fn spans_name_their_profiles() {
     let samples = server.get_json("/api/v1/profiles?span_id=0000000000000001&limit=5");
     assert_eq!(samples["samples"][0]["span_id"], "0000000000000001");
     assert_eq!(samples["samples"][0]["trace_id"], "07".repeat(16));
+}
+
+/// Scenario: a span of another service names a file of the same name, another names a file that came long before it, one
+/// names its file with a folder, and one has a number for an id.
+/// Guarantee: names of files hold in their own service and at about their time, whole paths more than names, ids anywhere.
+#[test]
+fn names_of_files_are_not_unique() {
+    let (_store, server) = Server::configured("");
+    let start = support::now_nanos() - 60_000_000_000;
+    let number = |number: i64| KeyValue {
+        key: "profile.id".to_owned(),
+        value: Some(AnyValue { value: Some(any_value::Value::IntValue(number)) }),
+        ..KeyValue::default()
+    };
+    let span = |id: u8, attribute: KeyValue| Span {
+        trace_id: vec![id; 16],
+        span_id: vec![0, 0, 0, 0, 0, 0, 0, id],
+        name: "GET /".to_owned(),
+        start_time_unix_nano: start,
+        end_time_unix_nano: start + 1_000_000,
+        attributes: vec![attribute],
+        ..Span::default()
+    };
+    let file = |path: &str| support::text_attribute("profile.file", path);
+    for (service, spans) in [
+        ("shop", vec![span(1, file("run.txt")), span(4, file("old.txt")), span(5, number(42))]),
+        ("other", vec![span(2, file("run.txt"))]),
+        ("paths", vec![span(3, file("/b/run.txt"))]),
+    ] {
+        let body = support::trace_request(service, spans).encode_to_vec();
+        assert_eq!(server.post("/v1/traces", "application/x-protobuf", &body).unwrap().status, 200);
+    }
+    let upload = |query: &str, function: &str| {
+        let path = format!("/api/v1/profiles?type=cpu&sample_rate=100&{query}");
+        let answer = server.post(&path, "text/plain", format!("main;{function} 10\n").as_bytes()).unwrap();
+        assert_eq!(answer.status, 200, "{}", answer.text());
+    };
+    upload("service=shop&file=run.txt", "of_shop");
+    upload("service=shop&file=old.txt&from=now-3d&until=now-3d", "of_old_days");
+    upload("service=paths&file=%2Fa%2Frun.txt", "of_folder_a");
+    upload("service=paths&file=%2Fb%2Frun.txt", "of_folder_b");
+    upload("service=anything&profile_id=42", "of_id");
+    let of_trace = |id: u8| flame(&server, &format!("cpu{{trace_id=\"{}\"}}", format!("{id:02x}").repeat(16)));
+    for (id, function) in [(1, "of_shop"), (3, "of_folder_b"), (5, "of_id")] {
+        let graph = of_trace(id);
+        assert!(has_name(&graph, function) && graph["numTicks"] == 100_000_000, "{id}: {graph}");
+    }
+    for id in [2, 4] {
+        assert_eq!(of_trace(id)["numTicks"], 0, "{id}");
+    }
 }
 
 /// Scenario: a file cut short, one of no format and one that is not there, beside a good one.
