@@ -8,10 +8,14 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicI64};
 use std::time::{Duration, Instant};
 
+use hotspan_formats::pprof::{Header, PprofWriter};
+use hotspan_model::{Frame, PathTable};
 use serde_json::{Value, json};
-use support::Server;
+use support::{Server, request};
 
 /// Asks for the targets until they are as they should be.
 fn targets_when(server: &Server, what: &str, ready: impl Fn(&[Value]) -> bool) -> Vec<Value> {
@@ -169,6 +173,82 @@ fn targets_that_misbehave_are_named() {
         assert!(types.contains(kind), "{types}");
     }
     assert!(!types.contains("memory:alloc_space"), "the first scrape of what counts since the start says nothing yet");
+}
+
+/// What the target below says was allocated since its start: a hundred bytes more each time that anybody asks.
+static ALLOCATED: AtomicI64 = AtomicI64::new(5000);
+static ALLOCS_ANSWERS: AtomicBool = AtomicBool::new(false);
+
+fn memory_profile() -> Vec<u8> {
+    let mut paths = PathTable::default();
+    let frame = paths.frame(Frame::named("main.allocate"));
+    let path = paths.path(&[frame]);
+    let pair = |name: &str, unit: &str| (name.to_owned(), unit.to_owned());
+    let header = Header {
+        sample_types: vec![pair("alloc_space", "bytes"), pair("inuse_space", "bytes")],
+        period_type: pair("space", "bytes"),
+        ..Header::default()
+    };
+    let mut writer = PprofWriter::new(&header, &paths);
+    writer.sample(path, &[ALLOCATED.fetch_add(100, Relaxed) + 100, 7], []);
+    writer.finish_gzip()
+}
+
+/// Scenario: heap and allocs of one target are scraped; allocs is down at first, and answers later on.
+/// Guarantee: allocations are stored all the time, from whichever answers, and each once.
+#[test]
+fn allocations_while_one_profile_is_down() {
+    let address = target(&|path| match path {
+        "/debug/pprof/heap" => (200, memory_profile()),
+        _ if ALLOCS_ANSWERS.load(Relaxed) => (200, memory_profile()),
+        _ => (503, b"not now".to_vec()),
+    });
+    let config = format!(
+        "[[scrape]]\nservice = 'memory'\ntargets = ['{address}']\nprofiles = ['heap', 'allocs']\n\
+         interval = '1s'\njitter = '0s'\n"
+    );
+    let (_store, server) = Server::configured(&config);
+    let scraped = |count: u64| {
+        move |targets: &[Value]| {
+            targets.len() == 2 && targets.iter().all(|target| target["scrapes"].as_u64().unwrap() >= count)
+        }
+    };
+    let stored = || flame(&server, "memory.alloc_space")["numTicks"].as_i64().unwrap();
+    targets_when(&server, "allocs was down for a while", scraped(4));
+    let without_allocs = stored();
+    assert!(without_allocs > 0, "heap has the allocations as well");
+    ALLOCS_ANSWERS.store(true, Relaxed);
+    targets_when(&server, "both answered for a while", scraped(8));
+    let (all, allocated) = (stored(), ALLOCATED.load(Relaxed) - 5000);
+    // The first answer is where counting starts, and an answer may be under way.
+    assert!(all > without_allocs && all <= allocated - 100, "{all} of {allocated}");
+    assert!(all >= allocated - 500, "{all} of {allocated}");
+}
+
+/// Scenario: targets of two tenants, asked for by each, by a stranger and by nobody in particular.
+/// Guarantee: everyone sees how their own targets do and none of the others.
+#[test]
+fn targets_of_tenants() {
+    let (_store, server) = Server::configured(
+        "multi_tenancy = true\n\
+         [[scrape]]\nservice = 'red'\ntenant = 'a'\ntargets = ['127.0.0.1:1']\nprofiles = ['heap', 'mutex']\n\
+         [[scrape]]\nservice = 'blue'\ntenant = 'b'\ntargets = ['127.0.0.1:1']\nprofiles = ['heap']\n",
+    );
+    let ask = |headers: &[(&str, &str)]| request(&server.http, "GET", "/api/v1/targets", headers, b"").unwrap();
+    let services = |tenant: &str| {
+        let answer: Value = serde_json::from_slice(&ask(&[("x-scope-orgid", tenant)]).body).unwrap();
+        let targets = answer["targets"].as_array().unwrap().clone();
+        targets.iter().map(|target| target["service"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while services("a").is_empty() && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(services("a"), ["red", "red"]);
+    assert_eq!(services("b"), ["blue"]);
+    assert!(services("c").is_empty());
+    let nobody = ask(&[]);
+    assert!(nobody.status == 401 && nobody.text().contains("X-Scope-OrgID"), "{}", nobody.text());
 }
 
 /// Scenario: a configuration whose scrape is wrong, and one that is right.

@@ -9,10 +9,12 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use hotspan_lake::{Snapshot, Table};
 use hotspan_model::TenantId;
-use http::{HeaderValue, StatusCode, header};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde_json::{Value, json};
 
+use super::ApiError;
 use crate::app::App;
+use crate::receive::tenant_of;
 
 /// 200 once the store is open; 503 before that, and while stopping.
 pub(crate) async fn ready(State(app): State<Arc<App>>) -> Response {
@@ -82,9 +84,9 @@ pub(crate) async fn status(State(app): State<Arc<App>>) -> Json<Value> {
     Json(answer)
 }
 
-/// How scraping goes, target by target.
-pub(crate) async fn targets(State(app): State<Arc<App>>) -> Json<Value> {
-    Json(app.scrape.json())
+/// How scraping goes, for the targets of whoever asks.
+pub(crate) async fn targets(State(app): State<Arc<App>>, headers: HeaderMap) -> Result<Json<Value>, ApiError> {
+    Ok(Json(app.scrape.json(&tenant_of(&app, &headers)?)))
 }
 
 /// Segments, rows and bytes by table and level.

@@ -12,6 +12,12 @@ pub(super) struct LastValues {
     by_type: HashMap<String, Snapshot>,
 }
 
+/// What a scrape found, to be remembered when its profiles are stored.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    by_type: Vec<(String, Snapshot)>,
+}
+
 #[derive(Debug, Default)]
 struct Snapshot {
     values: HashMap<StackKey, i64>,
@@ -20,9 +26,9 @@ struct Snapshot {
 }
 
 impl LastValues {
-    /// Turns a profile of values since the start into one of what was added since the last scrape, and remembers
-    /// it for the next. False if there was no last scrape: then nothing can be said yet.
-    pub(super) fn subtract(&mut self, set: &ProfileSet<'_>, profile: &mut Profile<'_>) -> bool {
+    /// Turns a profile of values since the start into one of what was added since the last scrape, and notes what
+    /// it found. False if there was no last scrape: then nothing can be said yet.
+    pub(super) fn subtract(&self, set: &ProfileSet<'_>, profile: &mut Profile<'_>, found: &mut Found) -> bool {
         let mut now = Snapshot { time: profile.time, ..Snapshot::default() };
         let key_of = |sample: &hotspan_model::Sample| {
             let labels = set.label_sets.get(sample.labels as usize).map_or(0, |labels| labels.identity().1);
@@ -33,12 +39,11 @@ impl LastValues {
             *sum = sum.saturating_add(sample.value);
             now.total = now.total.saturating_add(sample.value);
         }
-        let last = self.by_type.entry(profile.profile_type.to_string()).or_default();
-        let is_first = last.time == 0;
+        let profile_type = profile.profile_type.to_string();
+        let last = self.by_type.get(&profile_type);
         // Counters that went back are those of a new process: all of its values were added since.
-        let restarted = now.total < last.total;
-        let mut open: HashMap<StackKey, i64> =
-            if restarted { HashMap::new() } else { std::mem::take(&mut last.values) };
+        let same_process = last.filter(|last| now.total >= last.total);
+        let mut open: HashMap<StackKey, i64> = same_process.map(|last| last.values.clone()).unwrap_or_default();
         for sample in &mut profile.samples {
             // Several samples may share a stack; what was there before is taken from the first ones.
             if let Some(before) = open.get_mut(&key_of(sample)) {
@@ -48,12 +53,22 @@ impl LastValues {
             }
         }
         profile.samples.retain(|sample| sample.value > 0);
-        if !is_first && profile.duration == 0 {
+        if let Some(last) = last.filter(|_| profile.duration == 0) {
             profile.duration = now.time.saturating_sub(last.time).max(0);
             profile.time = profile.time.saturating_sub(profile.duration);
         }
-        *last = now;
-        !is_first
+        found.by_type.push((profile_type, now));
+        last.is_some()
+    }
+
+    /// Remembers what a scrape found. If its profiles could not be stored, what was added since the last one is left
+    /// for the next; only what nobody knew yet is where that one then starts from.
+    pub(super) fn remember(&mut self, found: Found, is_stored: bool) {
+        for (profile_type, snapshot) in found.by_type {
+            if is_stored || !self.by_type.contains_key(&profile_type) {
+                self.by_type.insert(profile_type, snapshot);
+            }
+        }
     }
 }
 
@@ -78,8 +93,19 @@ mod tests {
     }
 
     fn added(last: &mut LastValues, time: i64, values: &[(&'static str, i64)]) -> Option<(i64, Vec<i64>)> {
+        added_if(last, time, values, true)
+    }
+
+    fn added_if(
+        last: &mut LastValues,
+        time: i64,
+        values: &[(&'static str, i64)],
+        is_stored: bool,
+    ) -> Option<(i64, Vec<i64>)> {
         let (set, mut profile) = scraped(time, values);
-        let known = last.subtract(&set, &mut profile);
+        let mut found = Found::default();
+        let known = last.subtract(&set, &mut profile, &mut found);
+        last.remember(found, is_stored);
         known.then(|| (profile.duration, profile.samples.iter().map(|sample| sample.value).collect()))
     }
 
@@ -93,5 +119,18 @@ mod tests {
         assert_eq!(added(&mut last, 130, &[("a", 8), ("a", 12), ("b", 5), ("c", 1)]), Some((15, vec![3, 1])));
         assert_eq!(added(&mut last, 145, &[("a", 4)]), Some((15, vec![4])), "restarted");
         assert_eq!(added(&mut last, 160, &[("a", 4)]), Some((15, vec![])));
+    }
+
+    /// Scenario: profiles that could not be stored, the first of all and some later ones.
+    /// Guarantee: what was added meanwhile is in the next that is stored, once, for all of that time.
+    #[test]
+    fn what_was_not_stored_is_not_lost() {
+        let mut last = LastValues::default();
+        assert_eq!(added_if(&mut last, 100, &[("a", 10)], false), None);
+        assert_eq!(added(&mut last, 115, &[("a", 17)]), Some((15, vec![7])));
+        assert_eq!(added_if(&mut last, 130, &[("a", 20)], false), Some((15, vec![3])));
+        assert_eq!(added_if(&mut last, 145, &[("a", 25), ("b", 1)], false), Some((30, vec![8, 1])));
+        assert_eq!(added(&mut last, 160, &[("a", 26), ("b", 1)]), Some((45, vec![9, 1])));
+        assert_eq!(added(&mut last, 175, &[("a", 27), ("b", 1)]), Some((15, vec![1])));
     }
 }

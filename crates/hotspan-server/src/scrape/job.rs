@@ -110,14 +110,19 @@ impl ProfileKind {
         }
     }
 
-    /// Whether this sample type is to be stored, where these kinds are scraped together: heap and allocs hold the
-    /// same allocations.
-    pub(super) fn keeps(self, sample_type: &str, together: &[Self]) -> bool {
+    /// Whether this sample type is to be stored. Heap and allocs hold the same allocations: those of heap are left out
+    /// where allocs has them.
+    pub(super) fn keeps(self, sample_type: &str, allocs_has_them: bool) -> bool {
         match self {
             Self::Allocs => self.is_cumulative(sample_type),
-            Self::Heap => !(self.is_cumulative(sample_type) && together.contains(&Self::Allocs)),
+            Self::Heap => !(self.is_cumulative(sample_type) && allocs_has_them),
             _ => true,
         }
+    }
+
+    /// Whether it holds allocations since the start, as another kind does, too.
+    pub(super) fn has_allocations(self) -> bool {
+        matches!(self, Self::Heap | Self::Allocs)
     }
 
     /// The kind of this name; `profile` is what Go calls the CPU profile.

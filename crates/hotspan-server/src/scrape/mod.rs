@@ -13,7 +13,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use delta::LastValues;
+use delta::{Found, LastValues};
 use hotspan_formats::{DecodeOptions, expanded, into_owned, pprof};
 use hotspan_lake::catalog::now_nanos;
 use hotspan_model::labels::SERVICE_NAME;
@@ -38,17 +38,30 @@ pub(crate) fn start(app: &Arc<App>, stop: &CancellationToken) -> anyhow::Result<
     let client = reqwest::Client::builder().user_agent(agent).build()?;
     for job in &app.settings.scrape {
         for target in &job.targets {
-            for kind in &job.profiles {
-                let url = address(job, target, *kind);
-                let status = app.scrape.add(job, target, *kind, &url);
+            let added: Vec<(ProfileKind, String, Arc<TargetStatus>)> = job
+                .profiles
+                .iter()
+                .map(|kind| {
+                    let url = address(job, target, *kind);
+                    let status = app.scrape.add(job, target, *kind, &url);
+                    (*kind, url, status)
+                })
+                .collect();
+            let allocs = added.iter().find(|(kind, _, _)| *kind == ProfileKind::Allocs);
+            let allocs = allocs.map(|(_, _, status)| Arc::clone(status));
+            let allocations: SharedValues = Arc::default();
+            for (kind, url, status) in added {
+                let last = if kind.has_allocations() { Arc::clone(&allocations) } else { SharedValues::default() };
                 let scraper = Scraper {
                     app: Arc::clone(app),
                     client: client.clone(),
                     job: job.clone(),
                     target: target.clone(),
-                    kind: *kind,
+                    kind,
                     url,
                     status,
+                    last,
+                    allocs: allocs.clone(),
                 };
                 tasks.spawn(scraper.run(stop.clone()));
             }
@@ -82,11 +95,17 @@ struct Scraper {
     kind: ProfileKind,
     url: String,
     status: Arc<TargetStatus>,
+    last: SharedValues,
+    /// How the allocations of the target are doing, if they are asked for by themselves.
+    allocs: Option<Arc<TargetStatus>>,
 }
+
+/// The values of the last scrape. Heap and allocs of a target share theirs, so that whichever answers stores what was
+/// added since either did, and each allocation is stored once.
+type SharedValues = Arc<tokio::sync::Mutex<LastValues>>;
 
 impl Scraper {
     async fn run(self, stop: CancellationToken) {
-        let mut last = LastValues::default();
         // Targets begin at random moments of the interval, so that they are spread over it for good.
         let mut wait = random_below(self.job.interval);
         let mut was_down = false;
@@ -97,7 +116,7 @@ impl Scraper {
             }
             let started = Instant::now();
             let outcome = tokio::select! {
-                outcome = self.scrape(&mut last) => outcome,
+                outcome = self.scrape() => outcome,
                 () = stop.cancelled() => return,
             };
             match (&outcome, was_down) {
@@ -113,7 +132,9 @@ impl Scraper {
     }
 
     /// Fetches and stores once; says how many samples there were, or what went wrong.
-    async fn scrape(&self, last: &mut LastValues) -> Result<usize, String> {
+    async fn scrape(&self) -> Result<usize, String> {
+        // Held until it is known whether all is stored: of two that share it, the later one has the later values.
+        let mut last = self.last.lock().await;
         let body = self.fetch().await?;
         let decoded = {
             let (options, kind) = (self.options(), self.kind);
@@ -129,13 +150,16 @@ impl Scraper {
         };
         let (mut set, wire_bytes) = decoded;
         let mut profiles: Vec<Profile<'_>> = std::mem::take(&mut set.profiles);
-        profiles.retain(|profile| self.kind.keeps(&profile.profile_type.sample_type, &self.job.profiles));
+        let allocs_has_them = self.allocs.as_ref().is_some_and(|allocs| !allocs.is_down());
+        profiles.retain(|profile| self.kind.keeps(&profile.profile_type.sample_type, allocs_has_them));
+        let mut found = Found::default();
         profiles.retain_mut(|profile| {
             let cumulative = self.job.delta && self.kind.is_cumulative(&profile.profile_type.sample_type);
-            !cumulative || last.subtract(&set, profile)
+            !cumulative || last.subtract(&set, profile, &mut found)
         });
         set.profiles = profiles;
         let stored = store_scraped(&self.app, self.job.tenant.clone(), set, wire_bytes).await;
+        last.remember(found, stored.is_ok());
         stored.map_err(|refusal| refusal.to_string())
     }
 
@@ -208,16 +232,16 @@ mod tests {
         assert!((0..100).all(|_| random_below(Duration::from_secs(1)) <= Duration::from_secs(1)));
     }
 
-    /// Scenario: heap and allocs scraped together and alone. Guarantee: each allocation is stored once.
+    /// Scenario: heap and allocs scraped together, with allocs down, and alone.
+    /// Guarantee: each allocation is stored once, and memory in use with the heap alone.
     #[test]
     fn allocations_come_from_one_profile() {
         use ProfileKind::{Allocs, Heap};
-        let stored = |together: &[ProfileKind], sample_type: &str| {
-            together.iter().filter(|kind| kind.keeps(sample_type, together)).count()
-        };
-        for together in [&[Heap][..], &[Allocs], &[Heap, Allocs]] {
-            assert_eq!(stored(together, "alloc_space"), 1, "{together:?}");
-            assert_eq!(stored(together, "inuse_space"), usize::from(together.contains(&Heap)), "{together:?}");
+        for (answering, allocs_has_them) in [(&[Heap][..], false), (&[Allocs], true), (&[Heap, Allocs], true)] {
+            let stored =
+                |sample_type: &str| answering.iter().filter(|kind| kind.keeps(sample_type, allocs_has_them)).count();
+            assert_eq!(stored("alloc_space"), 1, "{answering:?}");
+            assert_eq!(stored("inuse_space"), usize::from(answering.contains(&Heap)), "{answering:?}");
         }
     }
 }

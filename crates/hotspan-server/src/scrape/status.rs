@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use hotspan_model::TenantId;
 use serde_json::{Value, json};
 
 use super::job::{ProfileKind, ScrapeJob};
@@ -17,6 +18,7 @@ pub(crate) struct ScrapeStatus {
 /// The state of one profile of one target.
 #[derive(Debug)]
 pub(super) struct TargetStatus {
+    tenant: TenantId,
     service: String,
     target: String,
     url: String,
@@ -39,6 +41,7 @@ impl ScrapeStatus {
     /// Begins to watch a target.
     pub(super) fn add(&self, job: &ScrapeJob, target: &str, kind: ProfileKind, url: &str) -> Arc<TargetStatus> {
         let status = Arc::new(TargetStatus {
+            tenant: job.tenant.clone(),
             service: job.service.clone(),
             target: target.to_owned(),
             url: url.to_owned(),
@@ -57,9 +60,11 @@ impl ScrapeStatus {
         scrapes.fold((0, 0), |(count, failures), one| (count + one.count, failures + one.failures))
     }
 
-    /// All targets, in the order of the configuration.
-    pub(crate) fn json(&self) -> Value {
-        json!({ "targets": lock(&self.targets).iter().map(|target| target.json()).collect::<Vec<_>>() })
+    /// The targets whose profiles a tenant owns, in the order of the configuration (R6).
+    pub(crate) fn json(&self, tenant: &TenantId) -> Value {
+        let targets = lock(&self.targets);
+        let own = targets.iter().filter(|target| target.tenant == *tenant);
+        json!({ "targets": own.map(|target| target.json()).collect::<Vec<_>>() })
     }
 }
 
@@ -80,6 +85,11 @@ impl TargetStatus {
                 scrapes.last_error = Some(error.clone());
             }
         }
+    }
+
+    /// Whether the last scrape failed.
+    pub(super) fn is_down(&self) -> bool {
+        lock(&self.scrapes).last_error.is_some()
     }
 
     fn json(&self) -> Value {
