@@ -117,6 +117,30 @@ fn points_name_their_exemplars() {
     );
 }
 
+/// Scenario: how much a query would read, asked with a type that there is, one that there is not, and other labels.
+/// Guarantee: it is about the type and the labels of the query, and what has no series costs nothing.
+#[test]
+fn what_a_query_would_read() {
+    let (_store, server) = Server::fresh();
+    let minute = minute();
+    ingest_stacks(&server, "shop{v=1}", minute + 5, "main;a 10\nmain;b 20");
+    ingest_stacks(&server, "shop{v=2}", minute + 5, "main;a 10");
+    let read = |query: &str| {
+        let times = json!({"start": minute * 1000, "end": (minute + 300) * 1000, "query": query});
+        let answer = ask_json(&server, "AnalyzeQuery", &times);
+        let scope = answer["queryScopes"][0].clone();
+        let number = |value: &Value| value.as_str().unwrap().parse::<u64>().unwrap();
+        assert_eq!(answer["queryImpact"]["totalQueriedSeries"], scope["seriesCount"]);
+        let bytes = number(&answer["queryImpact"]["totalBytesInTimeRange"]);
+        (number(&scope["seriesCount"]), number(&scope["sampleCount"]), bytes > 0)
+    };
+    assert_eq!(read(&format!("{CPU}{{service_name=\"shop\"}}")), (2, 3, true));
+    assert_eq!(read("shop.cpu{v=\"1\"}"), (1, 3, true));
+    assert_eq!(read("{service_name=\"shop\"}"), (2, 3, true));
+    assert_eq!(read("shop.wall"), (0, 0, false));
+    assert_eq!(read("shop{a=\"b\"}"), (0, 0, false));
+}
+
 /// Scenario: labels with dots, as OpenTelemetry names them, asked for by a client that can write none.
 /// Guarantee: they are listed, valued, grouped by and selected with underscores; who can write dots gets dots.
 #[test]

@@ -88,14 +88,18 @@ pub(super) async fn analyze_query(asked: Asked<AnalyzeQueryRequest>) -> Result<A
     let request = &asked.message;
     let (from, until) = time_range(request.start, request.end)?;
     let text = request.query.trim();
+    // A query without a type is about all of them.
     let selector =
-        if text.is_empty() || text.starts_with('{') { selector(text)? } else { written_query(text)?.selector };
+        if text.is_empty() || text.starts_with('{') { selector(text)? } else { written_query(text)?.typed_selector() };
     let engine = &asked.core.engine;
     let snapshot = engine.snapshot();
     let series_count = engine.series(&asked.tenant, &snapshot, &selector, from, until).await?.len() as u64;
     let mut scope =
         QueryScope { component_type: "store".to_owned(), component_count: 1, series_count, ..QueryScope::default() };
-    for table in [Table::Samples, Table::Profiles, Table::Series, Table::Nodes, Table::Frames] {
+    // What has no series is answered without reading anything else.
+    let all = [Table::Samples, Table::Profiles, Table::Series, Table::Nodes, Table::Frames];
+    let tables = if series_count > 0 { &all[..] } else { &[] };
+    for table in tables.iter().copied() {
         for segment in snapshot.segments(&asked.tenant, table).iter().filter(|found| found.overlaps(from, until)) {
             scope.index_bytes += segment.index.as_ref().map_or(0, |(_, size)| *size);
             match table {
