@@ -16,7 +16,7 @@ pub const HEATMAP_BANDS: usize = 20;
 #[derive(Debug, Clone, Default)]
 pub struct Heatmap {
     /// The least value of each band.
-    pub bands: Vec<i64>,
+    pub bands: Vec<f64>,
     /// Groups in order of their labels.
     pub groups: Vec<HeatmapGroup>,
 }
@@ -51,14 +51,14 @@ fn count(individuals: Individuals, grid: Grid, max_groups: usize) -> Heatmap {
     let values = || individuals.all.iter().map(|one| one.value);
     let (Some(least), Some(most)) = (values().min(), values().max()) else { return Heatmap::default() };
     let width = (most.saturating_sub(least).max(1) as f64) / HEATMAP_BANDS as f64;
-    let bands = (0..HEATMAP_BANDS).map(|band| least.saturating_add((band as f64 * width) as i64)).collect::<Vec<_>>();
+    let bands: Vec<f64> = (0..HEATMAP_BANDS).map(|band| least as f64 + band as f64 * width).collect();
     let mut groups: Vec<HeatmapGroup> =
         individuals.groups.into_iter().map(|labels| HeatmapGroup { labels, ..HeatmapGroup::default() }).collect();
     let mut sums = vec![0i64; groups.len()];
     for one in individuals.all {
         sums[one.group] = sums[one.group].saturating_add(one.value);
         // The band whose least value is the last one not above it.
-        let band = bands.partition_point(|least| *least <= one.value).saturating_sub(1);
+        let band = bands.partition_point(|least| *least <= one.value as f64).saturating_sub(1);
         let end = grid.end_of(grid.step_of(one.time));
         let slot = groups[one.group].slots.entry(end).or_insert_with(|| vec![HeatmapCell::default(); HEATMAP_BANDS]);
         slot[band].count += 1;
@@ -84,12 +84,8 @@ mod tests {
 
     use super::*;
 
-    /// Scenario: profiles of two groups with values from 0 to 100, at two times.
-    /// Guarantee: each is counted once, in the band and step where it belongs; the largest of a cell is kept, and
-    /// the group with the larger sum when only one may stay.
-    #[test]
-    fn each_is_counted_once() {
-        let one = |group, value, time| Individual {
+    fn one(group: usize, value: i64, time: i64) -> Individual {
+        Individual {
             group,
             value,
             time,
@@ -97,12 +93,19 @@ mod tests {
             span_id: None,
             trace_id: None,
             labels: Arc::default(),
-        };
+        }
+    }
+
+    /// Scenario: profiles of two groups with values from 0 to 100, at two times.
+    /// Guarantee: each is counted once, in the band and step where it belongs; the largest of a cell is kept, and
+    /// the group with the larger sum when only one may stay.
+    #[test]
+    fn each_is_counted_once() {
         let groups = vec![Labels::from_pairs([("v", "1")]), Labels::from_pairs([("v", "2")])];
         let all = vec![one(0, 0, 5), one(0, 4, 7), one(1, 100, 8), one(1, 99, 13)];
         let individuals = Individuals { groups, all };
         let map = count(individuals.clone(), Grid::new(0, 10), 0);
-        assert_eq!((map.bands.len(), map.bands[0], map.bands[1], map.bands[19]), (20, 0, 5, 95));
+        assert_eq!((map.bands.len(), map.bands[0], map.bands[1], map.bands[19]), (20, 0.0, 5.0, 95.0));
         let cell = |group: usize, end: i64, band: usize| map.groups[group].slots[&end][band].clone();
         assert_eq!((cell(0, 10, 0).count, cell(0, 10, 0).largest.unwrap().value), (2, 4));
         assert_eq!((cell(1, 10, 19).count, cell(1, 20, 19).count), (1, 1));
@@ -110,5 +113,20 @@ mod tests {
         assert_eq!(largest.groups.len(), 1);
         assert_eq!(largest.groups[0].labels.get("v"), Some("2"));
         assert!(count(Individuals::default(), Grid::new(0, 10), 0).groups.is_empty());
+    }
+
+    /// Scenario: values that lie closer together than there are bands, and values that are all the same.
+    /// Guarantee: every band still starts higher than the one before, and what is largest is in the last one.
+    #[test]
+    fn bands_of_close_values() {
+        let groups = || vec![Labels::default()];
+        let all = (10..=15).map(|value| one(0, value, 5)).collect();
+        let map = count(Individuals { groups: groups(), all }, Grid::new(0, 10), 0);
+        assert_eq!((map.bands[0], map.bands[1], map.bands[4], map.bands[19]), (10.0, 10.25, 11.0, 14.75));
+        let counts: Vec<u32> = map.groups[0].slots[&10].iter().map(|cell| cell.count).collect();
+        assert_eq!((counts[0], counts[4], counts[16], counts[19]), (1, 1, 1, 1));
+        let same = count(Individuals { groups: groups(), all: vec![one(0, 7, 5); 3] }, Grid::new(0, 10), 0);
+        assert!(same.bands.is_sorted_by(|a, b| a < b), "{:?}", same.bands);
+        assert_eq!(same.groups[0].slots[&10][0].count, 3);
     }
 }

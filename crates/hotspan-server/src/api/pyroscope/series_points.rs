@@ -88,12 +88,12 @@ pub(super) async fn select_heatmap(asked: Asked<HeatmapRequest>) -> Result<Heatm
     Ok(HeatmapResponse { series: series.collect() })
 }
 
-fn heatmap_message(group: &HeatmapGroup, bands: &[i64], with_exemplars: bool) -> HeatmapSeries {
+fn heatmap_message(group: &HeatmapGroup, bands: &[f64], with_exemplars: bool) -> HeatmapSeries {
     let slots = group.slots.iter().map(|(end, cells)| {
         let largest = cells.iter().filter_map(|cell| cell.largest.as_ref()).filter(|_| with_exemplars);
         HeatmapSlot {
             timestamp: end.div_euclid(1_000_000),
-            y_min: bands.iter().map(|least| *least as f64).collect(),
+            y_min: bands.to_vec(),
             counts: cells.iter().map(|cell| i32::try_from(cell.count).unwrap_or(i32::MAX)).collect(),
             exemplars: largest.map(|one| exemplar_message(one, &group.labels)).collect(),
         }
