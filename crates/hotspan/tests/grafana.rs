@@ -253,8 +253,23 @@ fn shapes_of_later_versions() {
             json!({"left": selected(minute, &json!({})), "right": selected(minute, &json!({})), "format": format});
         assert_eq!(ask_json(&server, "Diff", &sides)["flamegraph"]["leftTicks"], "40");
     }
-    let unknown = json!({"aggregation": "TIME_SERIES_AGGREGATION_TYPE_OF_LATER"});
-    assert_eq!(ask(&server, "SelectSeries", &selected(minute, &unknown)).status, 400);
+    for (method, unknown) in [
+        ("SelectSeries", json!({"aggregation": "TIME_SERIES_AGGREGATION_TYPE_OF_LATER"})),
+        ("SelectSeries", json!({"exemplarType": "EXEMPLAR_TYPE_OF_LATER"})),
+        ("SelectHeatmap", json!({"query_type": "HEATMAP_QUERY_TYPE_OF_LATER"})),
+        ("SelectMergeStacktraces", json!({"format": "PROFILE_FORMAT_OF_LATER"})),
+    ] {
+        let answer = ask(&server, method, &selected(minute, &unknown));
+        assert_eq!(answer.status, 501, "{unknown}: {}", answer.text());
+        assert!(answer.text().contains("_OF_LATER") && answer.text().contains("known are"), "{}", answer.text());
+    }
+    for unknown in [json!({"aggregation": 7}), json!({"exemplarType": 7})] {
+        let answer = ask(&server, "SelectSeries", &selected(minute, &unknown));
+        assert!(answer.status == 501 && answer.text().contains(" 7 is not known"), "{}", answer.text());
+    }
+    let side = selected(minute, &json!({"format": "PROFILE_FORMAT_FUNCTION_TREE"}));
+    let answer = ask(&server, "Diff", &json!({"left": side, "right": selected(minute, &json!({}))}));
+    assert!(answer.status == 501 && answer.text().contains("left.format"), "{}", answer.text());
 }
 
 /// Scenario: settings set, read, changed behind somebody's back and deleted, over a restart.

@@ -435,6 +435,19 @@ fn small_limits(server: &Server, side: &Value) {
         wrong["maxNodes"] = nodes;
         assert_eq!(ask(server, "SelectMergeStacktraces", &wrong).status, 400);
     }
+    for (field, value, said) in [
+        ("step", json!("x"), "step: expected a number, found"),
+        ("start", json!(true), "start: expected a whole number, found true"),
+        ("groupBy", json!([1]), "groupBy[0]: expected a string"),
+    ] {
+        let mut wrong = side.clone();
+        wrong[field] = value;
+        let answer = ask(server, "SelectSeries", &wrong);
+        assert!(answer.status == 400 && answer.text().contains(said), "{}", answer.text());
+    }
+    let mut as_text = side.clone();
+    as_text["step"] = json!("15");
+    assert_eq!(ask(server, "SelectSeries", &as_text).status, 200);
     for selector in ["{a=", "shop", "{a=~\"(\"}"] {
         let mut wrong = side.clone();
         wrong["labelSelector"] = json!(selector);

@@ -21,6 +21,11 @@ impl ApiError {
     pub(crate) fn invalid(message: impl Into<String>) -> Self {
         Self { status: StatusCode::BAD_REQUEST, message: message.into() }
     }
+
+    /// The request asks for what later versions may have: clients then make do with what there is.
+    pub(crate) fn unimplemented(message: impl Into<String>) -> Self {
+        Self { status: StatusCode::NOT_IMPLEMENTED, message: message.into() }
+    }
 }
 
 impl From<QueryError> for ApiError {

@@ -1,74 +1,33 @@
 //! How protobuf JSON writes what plain JSON can't hold: 64-bit numbers as text, enums by name, bytes in base64.
 
 use prost::Message;
-use serde::de::DeserializeOwned;
+use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
 use super::pprof_message::PprofProfile;
 
-/// Reads a message. Names may be in camel case, as protobuf JSON writes them, or as the schema has them.
-pub(crate) fn message_from_json<Q: DeserializeOwned>(bytes: &[u8]) -> Result<Q, serde_json::Error> {
-    let mut value: Value = serde_json::from_slice(bytes)?;
-    camel_names(&mut value);
-    Q::deserialize(value)
-}
-
-fn camel_names(value: &mut Value) {
-    match value {
-        Value::Object(fields) => {
-            for (name, mut value) in std::mem::take(fields) {
-                camel_names(&mut value);
-                fields.insert(if name.contains('_') { camel(&name) } else { name }, value);
-            }
-        }
-        Value::Array(values) => values.iter_mut().for_each(camel_names),
-        _ => {}
-    }
-}
-
-fn camel(name: &str) -> String {
-    let mut parts = name.split('_');
-    let first = parts.next().unwrap_or_default().to_owned();
-    parts.fold(first, |mut camel, part| {
-        let mut letters = part.chars();
-        camel.extend(letters.next().map(|letter| letter.to_ascii_uppercase()));
-        camel.extend(letters);
-        camel
-    })
-}
-
-/// A number that may be written as text.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum NumberOrText {
-    Number(i64),
-    Float(f64),
-    Text(String),
-}
-
-impl NumberOrText {
-    fn number<E: serde::de::Error>(self) -> Result<i64, E> {
-        match self {
-            Self::Number(number) => Ok(number),
-            // JavaScript divides times; what it sends then is still meant as a whole number.
-            Self::Float(number) if number.is_finite() => Ok(number as i64),
-            Self::Float(number) => Err(E::custom(format!("{number} is not a whole number"))),
-            Self::Text(text) => text.trim().parse().map_err(|_| E::custom(format!("{text:?} is not a whole number"))),
-        }
-    }
+/// A whole number, which may be written as text.
+fn whole_number<E: Error>(value: &Value) -> Result<i64, E> {
+    let number = match value {
+        // JavaScript divides times; what it sends then is still meant as a whole number.
+        Value::Number(number) => number.as_i64().or_else(|| number.as_f64().map(|number| number as i64)),
+        Value::String(text) => text.trim().parse().ok(),
+        _ => None,
+    };
+    number.ok_or_else(|| E::custom(format_args!("expected a whole number, found {value}")))
 }
 
 /// `int64`.
 pub(crate) mod int64_text {
-    use super::{Deserialize, Deserializer, NumberOrText, Serializer};
+    use super::{Deserialize, Deserializer, Serializer, Value, whole_number};
 
     pub(crate) fn serialize<S: Serializer>(value: &i64, out: S) -> Result<S::Ok, S::Error> {
         out.collect_str(value)
     }
 
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<i64, D::Error> {
-        Option::<NumberOrText>::deserialize(from)?.map_or(Ok(0), NumberOrText::number)
+        whole_number(&Value::deserialize(from)?)
     }
 }
 
@@ -83,7 +42,7 @@ pub(crate) mod uint64_text {
 
 /// `optional int64`.
 pub(crate) mod maybe_int64 {
-    use super::{Deserialize, Deserializer, NumberOrText, Serializer};
+    use super::{Deserialize, Deserializer, Serializer, Value, whole_number};
 
     pub(crate) fn serialize<S: Serializer>(value: &Option<i64>, out: S) -> Result<S::Ok, S::Error> {
         match value {
@@ -93,7 +52,7 @@ pub(crate) mod maybe_int64 {
     }
 
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<i64>, D::Error> {
-        Option::<NumberOrText>::deserialize(from)?.map(NumberOrText::number).transpose()
+        whole_number(&Value::deserialize(from)?).map(Some)
     }
 }
 
@@ -117,52 +76,65 @@ pub(crate) fn pprof_json<S: Serializer>(bytes: &[u8], out: S) -> Result<S::Ok, S
     PprofProfile::decode(bytes).map_err(serde::ser::Error::custom)?.serialize(out)
 }
 
-/// The enums that requests hold, by name.
-const ENUM_NAMES: &[(&str, i32)] = &[
-    ("PROFILE_FORMAT_UNSPECIFIED", 0),
-    ("PROFILE_FORMAT_FLAMEGRAPH", 1),
-    ("PROFILE_FORMAT_TREE", 2),
-    ("PROFILE_FORMAT_DOT", 3),
-    ("PROFILE_FORMAT_PPROF", 4),
-    ("TIME_SERIES_AGGREGATION_TYPE_SUM", 0),
-    ("TIME_SERIES_AGGREGATION_TYPE_AVERAGE", 1),
-    ("EXEMPLAR_TYPE_UNSPECIFIED", 0),
-    ("EXEMPLAR_TYPE_NONE", 1),
-    ("EXEMPLAR_TYPE_INDIVIDUAL", 2),
-    ("EXEMPLAR_TYPE_SPAN", 3),
-    ("HEATMAP_QUERY_TYPE_UNSPECIFIED", 0),
-    ("HEATMAP_QUERY_TYPE_INDIVIDUAL", 1),
-    ("HEATMAP_QUERY_TYPE_SPAN", 2),
-];
-
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum NumberOrName {
-    Number(i32),
-    Name(String),
+/// `uint32` of requests.
+pub(crate) fn uint32_number<'de, D: Deserializer<'de>>(from: D) -> Result<u32, D::Error> {
+    let value = Value::deserialize(from)?;
+    let wrong = || D::Error::custom(format_args!("expected a whole number from 0, found {value}"));
+    u32::try_from(whole_number::<D::Error>(&value)?).map_err(|_| wrong())
 }
 
-impl NumberOrName {
-    fn number(self) -> i32 {
-        match self {
-            Self::Number(number) => number,
-            Self::Name(name) => {
-                ENUM_NAMES.iter().find(|(known, _)| *known == name).map_or(UNKNOWN_NAME, |(_, number)| *number)
-            }
-        }
-    }
+/// `double` of requests, which may be written as text.
+pub(crate) fn double_number<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
+    let value = Value::deserialize(from)?;
+    let number = match &value {
+        Value::Number(number) => number.as_f64(),
+        Value::String(text) => text.trim().parse().ok(),
+        _ => None,
+    };
+    number.ok_or_else(|| D::Error::custom(format_args!("expected a number, found {value}")))
 }
 
-/// Stands for a name that is not known, such as one of a later version: methods refuse it as they do unknown numbers,
-/// and say so in the way that their clients can deal with.
-const UNKNOWN_NAME: i32 = -1;
+/// The names of an enum, in the order of their numbers.
+type EnumNames = &'static [&'static str];
 
 /// An enum by name or number.
-pub(crate) fn enum_number<'de, D: Deserializer<'de>>(from: D) -> Result<i32, D::Error> {
-    Ok(Option::<NumberOrName>::deserialize(from)?.map_or(0, NumberOrName::number))
+fn enum_number<'de, D: Deserializer<'de>>(from: D, names: EnumNames) -> Result<i32, D::Error> {
+    let value = Value::deserialize(from)?;
+    if let Value::String(name) = &value {
+        let number = names.iter().position(|known| known == name);
+        return number.map(|number| number as i32).ok_or_else(|| D::Error::unknown_variant(name, names));
+    }
+    // Numbers that are not known are the methods' to refuse, since in protobuf there is nothing else.
+    Ok(i32::try_from(whole_number::<D::Error>(&value)?).unwrap_or(i32::MAX))
 }
 
-/// An optional enum by name or number.
-pub(crate) fn maybe_enum<'de, D: Deserializer<'de>>(from: D) -> Result<Option<i32>, D::Error> {
-    Ok(Option::<NumberOrName>::deserialize(from)?.map(NumberOrName::number))
+/// The shape of a flame graph.
+pub(crate) fn profile_format<'de, D: Deserializer<'de>>(from: D) -> Result<i32, D::Error> {
+    const NAMES: EnumNames = &[
+        "PROFILE_FORMAT_UNSPECIFIED",
+        "PROFILE_FORMAT_FLAMEGRAPH",
+        "PROFILE_FORMAT_TREE",
+        "PROFILE_FORMAT_DOT",
+        "PROFILE_FORMAT_PPROF",
+    ];
+    enum_number(from, NAMES)
+}
+
+/// How the values of a step become one.
+pub(crate) fn maybe_aggregation<'de, D: Deserializer<'de>>(from: D) -> Result<Option<i32>, D::Error> {
+    enum_number(from, &["TIME_SERIES_AGGREGATION_TYPE_SUM", "TIME_SERIES_AGGREGATION_TYPE_AVERAGE"]).map(Some)
+}
+
+/// What exemplars are of.
+pub(crate) fn exemplar_type<'de, D: Deserializer<'de>>(from: D) -> Result<i32, D::Error> {
+    const NAMES: EnumNames =
+        &["EXEMPLAR_TYPE_UNSPECIFIED", "EXEMPLAR_TYPE_NONE", "EXEMPLAR_TYPE_INDIVIDUAL", "EXEMPLAR_TYPE_SPAN"];
+    enum_number(from, NAMES)
+}
+
+/// What a heatmap counts.
+pub(crate) fn heatmap_type<'de, D: Deserializer<'de>>(from: D) -> Result<i32, D::Error> {
+    const NAMES: EnumNames =
+        &["HEATMAP_QUERY_TYPE_UNSPECIFIED", "HEATMAP_QUERY_TYPE_INDIVIDUAL", "HEATMAP_QUERY_TYPE_SPAN"];
+    enum_number(from, NAMES)
 }

@@ -5,7 +5,6 @@ use hotspan_formats::flamebearer::Flamebearer;
 use hotspan_formats::{dot, pprof, pyroscope_tree};
 use hotspan_model::ProfileType;
 use hotspan_query::{Engine, FlameQuery, LeafTrim, MergedPaths};
-use http::StatusCode;
 
 use super::json_forms::pprof_json;
 use super::messages::{
@@ -37,13 +36,14 @@ pub(super) async fn stacktraces(asked: Asked<StacktracesRequest>) -> Result<Stac
             let merged = engine.merged_paths(&asked.tenant, &query, trim).await?;
             response.pprof = Some(PprofMessage { profile: merged_pprof(&merged, &query) });
         }
-        // Later versions of Grafana's app try what is new, and make do with the flame graph if a server hasn't got it.
-        _ => {
-            let message = "the format is not known here; 1 is flame graph, 2 tree, 3 dot, 4 pprof".to_owned();
-            return Err(ApiError { status: StatusCode::NOT_IMPLEMENTED, message });
-        }
+        other => return Err(unknown_format(other)),
     }
     Ok(response)
+}
+
+/// Later versions of Grafana's app try what is new, and make do with the flame graph if a server hasn't got it.
+fn unknown_format(format: i32) -> ApiError {
+    ApiError::unimplemented(format!("format {format} is not known here; 1 is flame graph, 2 tree, 3 dot, 4 pprof"))
 }
 
 pub(super) async fn span_profile(asked: Asked<SpanProfileRequest>) -> Result<StacktracesResponse, ApiError> {
@@ -98,6 +98,9 @@ pub(super) async fn diff(asked: Asked<DiffRequest>) -> Result<DiffResponse, ApiE
     let (Some(left), Some(right)) = (&asked.message.left, &asked.message.right) else {
         return Err(ApiError::invalid("left and right are both needed"));
     };
+    if let Some(format) = [left.format, right.format].into_iter().find(|format| !(0..=4).contains(format)) {
+        return Err(unknown_format(format));
+    }
     let (left, right) = (flame_query(left)?, flame_query(right)?);
     let tree = diff_tree(&asked.core.engine, &asked.tenant, &left, &right).await?;
     let (left_ticks, right_ticks) = (tree.nodes()[0].left.total, tree.nodes()[0].right.total);

@@ -2,6 +2,7 @@
 
 mod adhoc;
 mod adhoc_file;
+mod json_fields;
 mod json_forms;
 mod labels;
 mod merge;

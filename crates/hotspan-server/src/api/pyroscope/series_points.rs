@@ -22,7 +22,8 @@ pub(super) async fn select_series(asked: Asked<SelectSeriesRequest>) -> Result<S
         None | Some(0) => StepValue::Sum,
         Some(1) => StepValue::MeanOfProfiles,
         Some(other) => {
-            return Err(ApiError::invalid(format!("aggregation {other} is not known; 0 is sum, 1 average")));
+            let message = format!("aggregation {other} is not known here; 0 is sum, 1 average");
+            return Err(ApiError::unimplemented(message));
         }
     };
     let call_site = call_site(request.stack_trace_selector.as_ref());
@@ -68,7 +69,10 @@ pub(super) async fn select_heatmap(asked: Asked<HeatmapRequest>) -> Result<Heatm
     let kind = match request.query_type {
         0 | 1 => IndividualKind::Profile,
         2 => IndividualKind::Span,
-        other => return Err(ApiError::invalid(format!("query_type {other} is not known; 1 is individual, 2 span"))),
+        other => {
+            let message = format!("query_type {other} is not known here; 1 is individual, 2 span");
+            return Err(ApiError::unimplemented(message));
+        }
     };
     let with_exemplars = match exemplar_kind(request.exemplar_type)? {
         Some(exemplars) if exemplars != kind => {
@@ -129,7 +133,10 @@ fn exemplar_kind(number: i32) -> Result<Option<IndividualKind>, ApiError> {
         0 | 1 => Ok(None),
         2 => Ok(Some(IndividualKind::Profile)),
         3 => Ok(Some(IndividualKind::Span)),
-        other => Err(ApiError::invalid(format!("exemplar_type {other} is not known; 1 is none, 2 individual, 3 span"))),
+        other => {
+            let message = format!("exemplar_type {other} is not known here; 1 is none, 2 individual, 3 span");
+            Err(ApiError::unimplemented(message))
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use prost::Message;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::json_forms::message_from_json;
+use super::json_fields::message_from_json;
 use crate::api::ApiError;
 use crate::api::asker::Asker;
 use crate::app::{App, Core};
@@ -109,7 +109,10 @@ where
         Codec::Protobuf => Q::decode(bytes).map_err(|error| broken(error.to_string()))?,
         // Curious people send no body at all.
         Codec::Json if bytes.is_empty() => Q::default(),
-        Codec::Json => message_from_json(&bytes).map_err(|error| broken(error.to_string()))?,
+        Codec::Json => message_from_json(&bytes).map_err(|wrong| match wrong.is_unknown_name {
+            true => ApiError::unimplemented(wrong.to_string()),
+            false => broken(wrong.to_string()),
+        })?,
     };
     let asked = Asked { app, core, tenant, headers: call.headers.clone(), message };
     let answer = method(asked).await?;

@@ -55,13 +55,21 @@ macro_rules! messages {
         }
     };
     (@fields $head:tt $done:tt $tag:tt $field:ident: uint32 $(, $($rest:tt)*)?) => {
-        messages! { @add $head $done [#[prost(uint32, tag = $tag)]] $field u32 [$($($rest)*)?] }
+        messages! { @add $head $done
+            [#[prost(uint32, tag = $tag)]
+             #[serde(deserialize_with = "crate::api::pyroscope::json_forms::uint32_number")]]
+            $field u32 [$($($rest)*)?]
+        }
     };
     (@fields $head:tt $done:tt $tag:tt $field:ident: flag $(, $($rest:tt)*)?) => {
         messages! { @add $head $done [#[prost(bool, tag = $tag)]] $field bool [$($($rest)*)?] }
     };
     (@fields $head:tt $done:tt $tag:tt $field:ident: double $(, $($rest:tt)*)?) => {
-        messages! { @add $head $done [#[prost(double, tag = $tag)]] $field f64 [$($($rest)*)?] }
+        messages! { @add $head $done
+            [#[prost(double, tag = $tag)]
+             #[serde(deserialize_with = "crate::api::pyroscope::json_forms::double_number")]]
+            $field f64 [$($($rest)*)?]
+        }
     };
     (@fields $head:tt $done:tt $tag:tt $field:ident: doubles $(, $($rest:tt)*)?) => {
         messages! { @add $head $done [#[prost(double, repeated, tag = $tag)]] $field Vec<f64> [$($($rest)*)?] }
@@ -76,18 +84,32 @@ macro_rules! messages {
             $field Vec<i64> [$($($rest)*)?]
         }
     };
-    (@fields $head:tt $done:tt $tag:tt $field:ident: choice $(, $($rest:tt)*)?) => {
+    (@fields $head:tt $done:tt $tag:tt $field:ident: profile_format $(, $($rest:tt)*)?) => {
         messages! { @add $head $done
             [#[prost(int32, tag = $tag)]
-             #[serde(deserialize_with = "crate::api::pyroscope::json_forms::enum_number")]]
+             #[serde(deserialize_with = "crate::api::pyroscope::json_forms::profile_format")]]
             $field i32 [$($($rest)*)?]
         }
     };
-    (@fields $head:tt $done:tt $tag:tt $field:ident: maybe_choice $(, $($rest:tt)*)?) => {
+    (@fields $head:tt $done:tt $tag:tt $field:ident: maybe_aggregation $(, $($rest:tt)*)?) => {
         messages! { @add $head $done
             [#[prost(int32, optional, tag = $tag)]
-             #[serde(deserialize_with = "crate::api::pyroscope::json_forms::maybe_enum")]]
+             #[serde(deserialize_with = "crate::api::pyroscope::json_forms::maybe_aggregation")]]
             $field Option<i32> [$($($rest)*)?]
+        }
+    };
+    (@fields $head:tt $done:tt $tag:tt $field:ident: exemplar_type $(, $($rest:tt)*)?) => {
+        messages! { @add $head $done
+            [#[prost(int32, tag = $tag)]
+             #[serde(deserialize_with = "crate::api::pyroscope::json_forms::exemplar_type")]]
+            $field i32 [$($($rest)*)?]
+        }
+    };
+    (@fields $head:tt $done:tt $tag:tt $field:ident: heatmap_type $(, $($rest:tt)*)?) => {
+        messages! { @add $head $done
+            [#[prost(int32, tag = $tag)]
+             #[serde(deserialize_with = "crate::api::pyroscope::json_forms::heatmap_type")]]
+            $field i32 [$($($rest)*)?]
         }
     };
     (@fields $head:tt $done:tt $tag:tt $field:ident: one $message:ident $(, $($rest:tt)*)?) => {

@@ -12,10 +12,10 @@ messages! {
         4 end: int64,
         5 group_by: texts,
         6 step: double,
-        7 aggregation: maybe_choice,
+        7 aggregation: maybe_aggregation,
         8 stack_trace_selector: one StackTraceSelector,
         9 limit: maybe_int64,
-        10 exemplar_type: choice,
+        10 exemplar_type: exemplar_type,
     }
 
     SelectSeriesResponse { 1 series: many SeriesMessage }
@@ -41,8 +41,8 @@ messages! {
         4 end: int64,
         5 step: double,
         6 group_by: texts,
-        7 query_type: choice,
-        8 exemplar_type: choice,
+        7 query_type: heatmap_type,
+        8 exemplar_type: exemplar_type,
         9 limit: maybe_int64,
     }
 

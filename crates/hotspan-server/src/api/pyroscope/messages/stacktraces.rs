@@ -21,7 +21,7 @@ messages! {
         3 start: int64,
         4 end: int64,
         5 max_nodes: maybe_int64,
-        6 format: choice,
+        6 format: profile_format,
         7 stack_trace_selector: one StackTraceSelector,
         8 profile_id_selector: texts,
         10 trace_id_selector: texts,
@@ -35,7 +35,7 @@ messages! {
         4 start: int64,
         5 end: int64,
         6 max_nodes: maybe_int64,
-        7 format: choice,
+        7 format: profile_format,
     }
 
     MergeProfileRequest {
