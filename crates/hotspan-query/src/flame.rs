@@ -19,6 +19,7 @@ use crate::path_sums::PathSums;
 use crate::scan::{Grain, Scan, ScannedRows};
 use crate::selector::{Matcher, Selector};
 use crate::series::SeriesEntry;
+use crate::stack_filter::StackFilter;
 use crate::symbols::services_of;
 
 /// Which samples a flame graph is made of.
@@ -42,8 +43,8 @@ pub struct FlameQuery {
     pub owners: Option<SampleOwners>,
     /// Only samples of these profiles; empty means any.
     pub profiles: Vec<ProfileId>,
-    /// Only stacks that start with these functions, the root first; empty means any.
-    pub call_site: Vec<String>,
+    /// Only these stacks.
+    pub stacks: StackFilter,
     /// How many nodes to keep; 0 keeps all.
     pub max_nodes: usize,
 }
@@ -130,7 +131,7 @@ impl Engine {
             Some(owners) => self.sum_of_owners(tenant, snapshot, query, owners).await?,
             None => self.sum_range(tenant, snapshot, query).await?,
         };
-        sums.keep_call_site(&query.call_site);
+        sums.keep_stacks(&query.stacks);
         sums.exactness.dropped = self.lake().rejected().between(tenant, query.from, query.until).samples;
         Ok(sums)
     }

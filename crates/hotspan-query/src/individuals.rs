@@ -54,7 +54,7 @@ pub struct Individuals {
 const MOST: usize = 1_000_000;
 
 impl Engine {
-    /// The profiles or spans behind a question, by groups of labels. Profiles, call site and nodes play no part.
+    /// The profiles or spans behind a question, by groups of labels, and what of them lies in stacks that count. Profiles and nodes play no part.
     pub async fn individuals(
         &self,
         tenant: &TenantId,
@@ -66,7 +66,9 @@ impl Engine {
         let entries = self.series(tenant, &snapshot, &query.typed_selector(), query.from, query.until).await?;
         let groups = Groups::of(&entries, group_by);
         let series: Arc<Vec<u64>> = Arc::new(entries.iter().map(|entry| entry.id.0).collect());
-        let columns = ["time", "value", "profile_id", "trace_id", "span_id"];
+        let kept = self.kept_paths(tenant, &snapshot, query, &entries).await?;
+        let mut columns = vec!["time", "value", "profile_id", "trace_id", "span_id"];
+        columns.extend(kept.is_some().then_some("path"));
         let range = (query.from, query.until);
         let scan = Scan { range, series: &series, grain: Grain::Sample, columns: &columns, with_counts: false };
         let mut found: HashMap<(usize, [u8; 16]), Individual> = HashMap::new();
@@ -77,7 +79,13 @@ impl Engine {
             let profiles = arrays::ids(batch, "profile_id")?;
             let traces = arrays::ids(batch, "trace_id")?;
             let spans = arrays::ids(batch, "span_id")?;
+            let paths = if kept.is_some() { Some(arrays::uint64s(batch, "path")?.values()) } else { None };
             for (at, row) in rows.runs.iter().flat_map(|(at, run)| run.clone().map(|row| (*at, row))) {
+                if let (Some(kept), Some(paths)) = (&kept, paths)
+                    && !kept.contains(&paths[row])
+                {
+                    continue;
+                }
                 let profile = arrays::id_at::<16>(profiles, row);
                 let span = spans.is_valid(row).then(|| arrays::id_at::<8>(spans, row));
                 let key = match (kind, span) {

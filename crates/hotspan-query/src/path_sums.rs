@@ -3,6 +3,7 @@
 use hashbrown::HashMap;
 use hotspan_model::Exactness;
 
+use crate::stack_filter::StackFilter;
 use crate::symbols::{PathNode, Symbols};
 
 /// The sums of the samples that a question selects, by call path.
@@ -45,16 +46,16 @@ impl PathSums {
         *sum = sum.saturating_add(value);
     }
 
-    /// Leaves out the paths that do not start with these functions.
-    pub(crate) fn keep_call_site(&mut self, call_site: &[String]) {
-        if call_site.is_empty() {
+    /// Leaves out the paths that a filter does not keep.
+    pub(crate) fn keep_stacks(&mut self, filter: &StackFilter) {
+        if filter.is_empty() {
             return;
         }
         self.unresolved.clear();
         for (symbols, values) in self.symbols.services().zip(&mut self.values) {
-            let below = symbols.below(call_site);
+            let kept = symbols.kept_by(filter);
             for (node, value) in values.iter_mut().enumerate() {
-                if !below[symbols.place_of(node as u32) as usize] {
+                if !kept[symbols.place_of(node as u32) as usize] {
                     *value = 0;
                 }
             }

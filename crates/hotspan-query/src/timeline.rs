@@ -13,7 +13,6 @@ use crate::flame::FlameQuery;
 use crate::groups::Groups;
 use crate::individuals::{Individual, IndividualKind, Individuals};
 use crate::scan::{Grain, Scan, ScannedRows};
-use crate::symbols::services_of;
 
 /// How the values of one step become one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -75,15 +74,10 @@ impl Engine {
         let series: Arc<Vec<u64>> = Arc::new(entries.iter().map(|entry| entry.id.0).collect());
         let grid = Grid::new(samples.from, query.step);
         let range = (samples.from, samples.until);
-        let below = if samples.call_site.is_empty() {
-            None
-        } else {
-            let symbols = self.symbols(tenant, &snapshot, &services_of(&entries), range).await?;
-            Some(symbols.below(&samples.call_site))
-        };
+        let kept = self.kept_paths(tenant, &snapshot, samples, &entries).await?;
         let mean = query.step_value == StepValue::MeanOfProfiles;
         let mut columns = vec!["time", "value"];
-        columns.extend(below.is_some().then_some("path"));
+        columns.extend(kept.is_some().then_some("path"));
         columns.extend(mean.then_some("profile_id"));
         let grain = if mean { Grain::Sample } else { grid.grain() };
         let scan = Scan { range, series: &series, grain, columns: &columns, with_counts: false };
@@ -91,10 +85,10 @@ impl Engine {
         let mut each = |rows: &ScannedRows<'_>| {
             let times = arrays::times(rows.batch, "time")?.values();
             let values = arrays::int64s(rows.batch, "value")?.values();
-            let paths = if below.is_some() { Some(arrays::uint64s(rows.batch, "path")?.values()) } else { None };
+            let paths = if kept.is_some() { Some(arrays::uint64s(rows.batch, "path")?.values()) } else { None };
             let profiles = if mean { Some(arrays::ids(rows.batch, "profile_id")?) } else { None };
-            let counts = |row: &usize| match (&below, paths) {
-                (Some(below), Some(paths)) => below.contains(&paths[*row]),
+            let counts = |row: &usize| match (&kept, paths) {
+                (Some(kept), Some(paths)) => kept.contains(&paths[*row]),
                 _ => true,
             };
             for (number, run) in &rows.runs {

@@ -117,6 +117,90 @@ fn points_name_their_exemplars() {
     );
 }
 
+/// Scenario: a series with exemplars of the stacks that start with a function, or go through one.
+/// Guarantee: exemplars are those with most in just these stacks, and are worth what lies there.
+#[test]
+fn exemplars_of_selected_stacks() {
+    let (_store, server) = Server::fresh();
+    let minute = minute();
+    ingest_stacks(&server, "shop", minute + 5, "main;a 3\nmain;b 30");
+    ingest_stacks(&server, "shop", minute + 10, "main;a;c 2\nmain;d 90");
+    let span = format!("shop{{span_id=00000000000000cc,trace_id={TRACE}}}");
+    ingest_stacks(&server, &span, minute + 15, "main;a 1\nmain;b 7");
+    let point = |kind: u8, selector: Value| {
+        let more = json!({"exemplarType": kind, "stackTraceSelector": selector});
+        let point = ask_json(&server, "SelectSeries", &selected(minute, &more))["series"][0]["points"][0].clone();
+        (point["value"].as_f64().unwrap(), point["exemplars"][0]["value"].clone())
+    };
+    let below_a = json!({"callSite": [{"name": "main"}, {"name": "a"}]});
+    assert_eq!(point(2, below_a.clone()), (6.0, json!("3")));
+    assert_eq!(point(3, below_a), (6.0, json!("1")));
+    let through_b = json!({"frameFilter": {"includeFunctionNames": ["b"]}});
+    assert_eq!(point(2, through_b.clone()), (37.0, json!("30")));
+    assert_eq!(point(3, through_b), (37.0, json!("7")));
+    let none = json!({"exemplarType": 2, "stackTraceSelector": {"callSite": [{"name": "nowhere"}]}});
+    assert_eq!(ask_json(&server, "SelectSeries", &selected(minute, &none))["series"], json!([]));
+}
+
+/// Scenario: the app's filter of functions: names and patterns that stacks must have or must not have, one and several,
+/// with a call site, for Go's optimiser, in every method that takes a selector of stacks; and filters that are wrong.
+/// Guarantee: whole stacks count or do not, the same in every method; what is wrong is named.
+#[test]
+fn stacks_are_filtered_by_their_functions() {
+    let (_store, server) = Server::fresh();
+    let minute = minute();
+    let stacks = "main;work;parse 1\nmain;work;parse;idle 2\nmain;serve;parse 4\nmain;serve;sleep 8\nother;work 16";
+    ingest_stacks(&server, "shop", minute + 5, stacks);
+    let sum_of = |profile: &Value| -> i64 {
+        let samples = profile["sample"].as_array().unwrap().iter();
+        samples.map(|one| one["value"][0].as_str().unwrap().parse::<i64>().unwrap()).sum()
+    };
+    let check = |selector: Value, expected: i64| {
+        let message = selected(minute, &json!({"stackTraceSelector": selector, "maxNodes": 100}));
+        let graph = ask_json(&server, "SelectMergeStacktraces", &message)["flamegraph"].clone();
+        assert_eq!(graph["total"], expected.to_string(), "{selector}");
+        assert_eq!(sum_of(&ask_json(&server, "SelectMergeProfile", &message)), expected, "{selector}");
+        let series = ask_json(&server, "SelectSeries", &message)["series"].clone();
+        assert_eq!(series[0]["points"][0]["value"].as_f64().unwrap_or(0.0), expected as f64, "{selector}");
+        let whole = selected(minute, &json!({}));
+        let diff = ask_json(&server, "Diff", &json!({"left": message, "right": whole}))["flamegraph"].clone();
+        assert_eq!((&diff["leftTicks"], &diff["rightTicks"]), (&json!(expected.to_string()), &json!("31")));
+    };
+    let filter = |filter: Value| json!({"frameFilter": filter});
+    check(filter(json!({})), 31);
+    check(filter(json!({"includeFunctionNames": ["work"]})), 19);
+    check(filter(json!({"includeFunctionNames": ["work", "parse"]})), 3);
+    check(filter(json!({"excludeFunctionNames": ["parse", "sleep"]})), 16);
+    check(filter(json!({"includeFunctionNames": ["parse"], "excludeFunctionNames": ["idle"]})), 5);
+    check(filter(json!({"includeFunctionNameRegexes": ["^ser", "e$"]})), 12);
+    check(filter(json!({"include_function_name_regexes": ["pars"], "exclude_function_name_regexes": ["^id.e$"]})), 5);
+    check(filter(json!({"includeFunctionNames": ["par"]})), 0);
+    check(
+        json!({"callSite": [{"name": "main"}, {"name": "work"}], "frameFilter": {"excludeFunctionNames": ["idle"]}}),
+        1,
+    );
+    check(json!({"goPgo": {"keepLocations": 1}, "frameFilter": {"includeFunctionNames": ["main"]}}), 15);
+
+    let many: Vec<String> = (0..65).map(|number| format!("f{number}")).collect();
+    for (wrong, status, said) in [
+        (
+            json!({"includeFunctionNameRegexes": ["a", "["]}),
+            400,
+            "include_function_name_regexes: the pattern \\\"[\\\"",
+        ),
+        (json!({"excludeFunctionNameRegexes": ["("]}), 400, "exclude_function_name_regexes"),
+        (json!({"includeFunctionNames": many}), 422, "64"),
+        (json!({"includeFunctionNames": "a"}), 400, "stackTraceSelector.frameFilter.includeFunctionNames"),
+    ] {
+        for method in ["SelectMergeStacktraces", "SelectMergeProfile", "SelectSeries"] {
+            let message = selected(minute, &json!({"stackTraceSelector": {"frameFilter": wrong}}));
+            let answer = ask(&server, method, &message);
+            assert_eq!(answer.status, status, "{method} {wrong}: {}", answer.text());
+            assert!(answer.text().contains(said), "{method} {wrong}: {}", answer.text());
+        }
+    }
+}
+
 /// Scenario: how much a query would read, asked with a type that there is, one that there is not, and other labels.
 /// Guarantee: it is about the type and the labels of the query, and what has no series costs nothing.
 #[test]

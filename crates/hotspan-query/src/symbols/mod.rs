@@ -23,6 +23,7 @@ use crate::Engine;
 use crate::error::{QueryError, Result};
 use crate::series::SeriesEntry;
 use crate::side_by_side::{Job, side_by_side};
+use crate::stack_filter::StackFilter;
 use frames::FRAME_COLUMNS;
 use service::{NODE_COLUMNS, ServiceRows};
 
@@ -331,12 +332,12 @@ impl Symbols {
         self.services.binary_search_by_key(&service, |(id, _)| *id).ok()
     }
 
-    /// The paths that start with these functions, the root first.
-    pub(crate) fn below(&self, call_site: &[String]) -> HashSet<u64> {
+    /// The paths that a filter keeps.
+    pub(crate) fn kept_by(&self, filter: &StackFilter) -> HashSet<u64> {
         let mut paths = HashSet::new();
         for symbols in self.services() {
-            let below = symbols.below(call_site);
-            let places = (0..symbols.place_count() as Place).filter(|place| below[*place as usize]);
+            let kept = symbols.kept_by(filter);
+            let places = (0..symbols.place_count() as Place).filter(|place| kept[*place as usize]);
             paths.extend(places.flat_map(|place| symbols.nodes_at(place)).map(|node| symbols.path_of(node)));
         }
         paths

@@ -15,6 +15,7 @@ use hotspan_lake::arrays;
 use super::frames::{FrameEntry, FrameTable};
 use super::id_search::IdIndex;
 use crate::error::Result;
+use crate::stack_filter::{Met, StackFilter};
 
 /// A place in the tree of functions. 0 is the root.
 pub(crate) type Place = u32;
@@ -258,7 +259,7 @@ impl ServiceSymbols {
     }
 
     /// For each place, whether it starts with these functions, the root first.
-    pub(crate) fn below(&self, call_site: &[String]) -> Vec<bool> {
+    fn below(&self, call_site: &[String]) -> Vec<bool> {
         let wanted: Vec<Option<u32>> = call_site.iter().map(|function| self.table.texts.number(function)).collect();
         // How many of the functions lead to each place; one more than there are, where another one does.
         let lost = wanted.len() + 1;
@@ -272,6 +273,25 @@ impl ServiceSymbols {
             };
         }
         depths.into_iter().map(|depth| depth == wanted.len()).collect()
+    }
+
+    /// For each place, whether a filter keeps the stacks that end there.
+    pub(crate) fn kept_by(&self, filter: &StackFilter) -> Vec<bool> {
+        let mut kept = self.below(&filter.call_site);
+        // At the root are samples without a stack.
+        kept[ROOT as usize] = false;
+        if !filter.tests_functions() {
+            return kept;
+        }
+        let mut met_by: Vec<Option<Met>> = vec![None; self.text_count()];
+        let mut met = vec![Met::default(); kept.len()];
+        for place in 1..kept.len() {
+            let function = self.functions[place];
+            let own = *met_by[function as usize].get_or_insert_with(|| filter.met_by(self.text(function)));
+            met[place] = met[self.parents[place] as usize].and(own);
+            kept[place] &= filter.keeps(met[place]);
+        }
+        kept
     }
 
     /// For each place, whether a function that is wanted leads to it.

@@ -4,14 +4,15 @@ use hotspan_formats::diff_tree::DiffTree;
 use hotspan_formats::flamebearer::Flamebearer;
 use hotspan_formats::{dot, pprof, pyroscope_tree};
 use hotspan_model::ProfileType;
-use hotspan_query::{Engine, FlameQuery, LeafTrim, MergedPaths};
+use hotspan_query::{Engine, FlameQuery, MergedPaths};
 
 use super::json_forms::pprof_json;
 use super::messages::{
     DiffRequest, DiffResponse, FlameGraphDiffMessage, FlameGraphMessage, LevelMessage, MergeProfileRequest,
-    PprofMessage, SpanProfileRequest, StackTraceSelector, StacktracesRequest, StacktracesResponse,
+    PprofMessage, SpanProfileRequest, StacktracesRequest, StacktracesResponse,
 };
 use super::selection::{max_nodes, profile_ids, profile_type, selector, span_ids, take_ids, time_range, trace_ids};
+use super::stack_selector::{leaf_trim, stack_filter};
 use super::unary::{Answer, Asked};
 use crate::api::ApiError;
 
@@ -150,29 +151,12 @@ fn flame_query(request: &StacktracesRequest) -> Result<FlameQuery, ApiError> {
         spans: span_ids(&request.span_selector)?,
         traces: trace_ids(&request.trace_id_selector)?,
         profiles: profile_ids(&request.profile_id_selector)?,
-        call_site: call_site(request.stack_trace_selector.as_ref()),
+        stacks: stack_filter(request.stack_trace_selector.as_ref())?,
         max_nodes: max_nodes(request.max_nodes)?,
         owners: None,
     };
     take_ids(&mut query)?;
     Ok(query)
-}
-
-/// The functions that stacks must start with.
-pub(super) fn call_site(selector: Option<&StackTraceSelector>) -> Vec<String> {
-    match selector {
-        Some(StackTraceSelector { call_site, go_pgo: None }) => {
-            call_site.iter().map(|site| site.name.clone()).collect()
-        }
-        _ => Vec::new(),
-    }
-}
-
-fn leaf_trim(selector: Option<&StackTraceSelector>) -> LeafTrim {
-    match selector.and_then(|selector| selector.go_pgo.as_ref()) {
-        Some(pgo) => LeafTrim { keep_frames: pgo.keep_locations as usize, ignore_leaf_line: pgo.aggregate_callees },
-        None => LeafTrim::default(),
-    }
 }
 
 fn flame_graph(graph: Flamebearer) -> FlameGraphMessage {

@@ -15,6 +15,7 @@ mod series_points;
 mod settings;
 mod side;
 mod stack_samples;
+mod stack_selector;
 mod unary;
 
 use std::sync::Arc;

@@ -6,12 +6,12 @@ use hotspan_query::{
 };
 
 use super::labels::pairs;
-use super::merge::call_site;
 use super::messages::{
     ExemplarMessage, HeatmapRequest, HeatmapResponse, HeatmapSeries, HeatmapSlot, PointMessage, SelectSeriesRequest,
     SelectSeriesResponse, SeriesMessage,
 };
 use super::selection::{profile_type, selector, take_ids, time_range};
+use super::stack_selector::stack_filter;
 use super::unary::Asked;
 use crate::api::ApiError;
 
@@ -26,10 +26,10 @@ pub(super) async fn select_series(asked: Asked<SelectSeriesRequest>) -> Result<S
             return Err(ApiError::unimplemented(message));
         }
     };
-    let call_site = call_site(request.stack_trace_selector.as_ref());
+    let stacks = stack_filter(request.stack_trace_selector.as_ref())?;
     let samples = samples_of(&request.profile_type_id, &request.label_selector, (from, until))?;
     let query = TimelineQuery {
-        samples: FlameQuery { call_site, ..samples },
+        samples: FlameQuery { stacks, ..samples },
         step: step_nanos(request.step)?,
         step_value,
         group_by: request.group_by.clone(),

@@ -8,12 +8,21 @@ use crate::api::pyroscope::json_forms::{base64_text, pprof_json};
 
 messages! {
     /// Which stacks count.
-    StackTraceSelector { 1 call_site: many CallSite, 2 go_pgo: one GoPgo }
+    StackTraceSelector { 1 call_site: many CallSite, 2 go_pgo: one GoPgo, 3 frame_filter: one FrameFilter }
 
     CallSite { 1 name: text }
 
     /// How Go's optimiser wants its stacks.
     GoPgo { 1 keep_locations: uint32, 2 aggregate_callees: flag }
+
+    /// Functions that a stack goes through, all of them, and functions of which it goes through none, wherever they stand
+    /// in it. Regular expressions match any part of a name.
+    FrameFilter {
+        1 include_function_names: texts,
+        2 exclude_function_names: texts,
+        3 include_function_name_regexes: texts,
+        4 exclude_function_name_regexes: texts,
+    }
 
     StacktracesRequest {
         1 profile_type_id: type_id,
