@@ -416,6 +416,7 @@ fn shapes_and_differences() {
     let small = ask_json(&server, "SelectMergeStacktraces", &small)["flamegraph"].clone();
     assert!(has_name(&small, "other") && !has_name(&small, "a") && total(&small) == 30, "{small}");
     small_limits(&server, &side(1));
+    limits_of_files_and_differences(&server, side);
 
     let rendered = server.get_json("/pyroscope/render?query=shop.cpu%7Bv%3D%221%22%7D&from=now-1h&until=now&groupBy=v");
     assert_eq!(rendered["flamebearer"]["numTicks"], 30);
@@ -427,6 +428,51 @@ fn shapes_and_differences() {
     assert_eq!(server.get_json("/pyroscope/label-values?label=__name__"), json!([CPU]));
     assert_eq!(server.get("/pyroscope/render").unwrap().status, 400);
     assert_eq!(server.post("/pyroscope/render", "text/plain", b"").unwrap().status, 405);
+}
+
+/// Files have as many nodes as they are asked to have, and are whole where nobody asks; a difference goes by both sides.
+fn limits_of_files_and_differences(server: &Server, side: impl Fn(u32) -> Value) {
+    let limited = |v: u32, nodes: Value| {
+        let mut message = side(v);
+        message["maxNodes"] = nodes;
+        message
+    };
+    // How many functions there are, whether one is `other`, and the sum.
+    let facts = |profile: &Value| {
+        let texts = profile["stringTable"].as_array().unwrap();
+        let samples = profile["sample"].as_array().unwrap().iter();
+        let sum: i64 = samples.map(|one| one["value"][0].as_str().unwrap().parse::<i64>().unwrap()).sum();
+        (profile["function"].as_array().unwrap().len(), texts.contains(&json!("other")), sum)
+    };
+    for (nodes, expected) in [
+        (json!(null), (3, false, 30)),
+        (json!(0), (3, false, 30)),
+        (json!("2"), (3, true, 30)),
+        (json!(1), (2, true, 30)),
+    ] {
+        let mut message = limited(1, nodes.clone());
+        assert_eq!(facts(&ask_json(server, "SelectMergeProfile", &message)), expected, "{nodes}");
+        message["format"] = json!("PROFILE_FORMAT_PPROF");
+        for method in ["SelectMergeStacktraces", "SelectMergeSpanProfile"] {
+            let profile = ask_json(server, method, &message)["pprof"]["profile"].clone();
+            assert_eq!(facts(&profile), expected, "{method} {nodes}");
+        }
+    }
+    for method in ["SelectMergeProfile", "SelectMergeSpanProfile"] {
+        assert_eq!(ask(server, method, &limited(1, json!(2_000_000))).status, 400, "{method}");
+    }
+    let names = |left: Value, right: Value| {
+        let graph = ask_json(server, "Diff", &json!({"left": left, "right": right}))["flamegraph"].clone();
+        graph["names"].as_array().unwrap().len()
+    };
+    // `total`, main, a, b and c; or as many as are asked for, with `total` and `other`.
+    assert_eq!(names(side(1), side(2)), 5);
+    assert_eq!(names(limited(1, json!(2)), side(2)), 4);
+    assert_eq!(names(side(1), limited(2, json!(2))), 4);
+    assert_eq!(names(limited(1, json!(1)), limited(2, json!(2))), 4);
+    let wrong = json!({"left": side(1), "right": limited(2, json!(-1))});
+    let answer = ask(server, "Diff", &wrong);
+    assert!(answer.status == 400 && answer.text().contains("right: max_nodes"), "{}", answer.text());
 }
 
 fn small_limits(server: &Server, side: &Value) {

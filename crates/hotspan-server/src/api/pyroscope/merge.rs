@@ -35,6 +35,7 @@ pub(super) async fn stacktraces(asked: Asked<StacktracesRequest>) -> Result<Stac
         4 => {
             let trim = leaf_trim(asked.message.stack_trace_selector.as_ref());
             let merged = engine.merged_paths(&asked.tenant, &query, trim).await?;
+            let merged = merged.pruned(file_nodes(asked.message.max_nodes)?);
             response.pprof = Some(PprofMessage { profile: merged_pprof(&merged, &query) });
         }
         other => return Err(unknown_format(other)),
@@ -45,6 +46,14 @@ pub(super) async fn stacktraces(asked: Asked<StacktracesRequest>) -> Result<Stac
 /// Later versions of Grafana's app try what is new, and make do with the flame graph if a server hasn't got it.
 fn unknown_format(format: i32) -> ApiError {
     ApiError::unimplemented(format!("format {format} is not known here; 1 is flame graph, 2 tree, 3 dot, 4 pprof"))
+}
+
+/// How many nodes a file may have: it is whole unless the asker says how many.
+fn file_nodes(asked: Option<i64>) -> Result<usize, ApiError> {
+    match asked {
+        None | Some(0) => Ok(0),
+        asked => max_nodes(asked),
+    }
 }
 
 pub(super) async fn span_profile(asked: Asked<SpanProfileRequest>) -> Result<StacktracesResponse, ApiError> {
@@ -81,6 +90,7 @@ impl Answer for PprofAnswer {
 pub(super) async fn merge_profile(asked: Asked<MergeProfileRequest>) -> Result<PprofAnswer, ApiError> {
     let request = asked.message;
     let trim = leaf_trim(request.stack_trace_selector.as_ref());
+    let max_nodes = file_nodes(request.max_nodes)?;
     let query = flame_query(&StacktracesRequest {
         profile_type_id: request.profile_type_id,
         label_selector: request.label_selector,
@@ -92,7 +102,7 @@ pub(super) async fn merge_profile(asked: Asked<MergeProfileRequest>) -> Result<P
         ..StacktracesRequest::default()
     })?;
     let merged = asked.core.engine.merged_paths(&asked.tenant, &query, trim).await?;
-    Ok(PprofAnswer(merged_pprof(&merged, &query)))
+    Ok(PprofAnswer(merged_pprof(&merged.pruned(max_nodes), &query)))
 }
 
 pub(super) async fn diff(asked: Asked<DiffRequest>) -> Result<DiffResponse, ApiError> {
@@ -102,8 +112,18 @@ pub(super) async fn diff(asked: Asked<DiffRequest>) -> Result<DiffResponse, ApiE
     if let Some(format) = [left.format, right.format].into_iter().find(|format| !(0..=4).contains(format)) {
         return Err(unknown_format(format));
     }
-    let (left, right) = (flame_query(left)?, flame_query(right)?);
-    let tree = diff_tree(&asked.core.engine, &asked.tenant, &left, &right).await?;
+    let side = |name: &str, side: &StacktracesRequest| {
+        flame_query(side).map_err(|error| ApiError { message: format!("{name}: {}", error.message), ..error })
+    };
+    let (mut left_query, mut right_query) = (side("left", left)?, side("right", right)?);
+    let says_nodes = |side: &StacktracesRequest| side.max_nodes.is_some_and(|nodes| nodes != 0);
+    // What one side alone says holds for both; the larger number does if both say one.
+    match (says_nodes(left), says_nodes(right)) {
+        (true, false) => right_query.max_nodes = left_query.max_nodes,
+        (false, true) => left_query.max_nodes = right_query.max_nodes,
+        _ => {}
+    }
+    let tree = diff_tree(&asked.core.engine, &asked.tenant, &left_query, &right_query).await?;
     let (left_ticks, right_ticks) = (tree.nodes()[0].left.total, tree.nodes()[0].right.total);
     let graph = flame_graph(Flamebearer::double(&tree));
     let flamegraph = FlameGraphDiffMessage {
@@ -117,7 +137,7 @@ pub(super) async fn diff(asked: Asked<DiffRequest>) -> Result<DiffResponse, ApiE
     Ok(DiffResponse { flamegraph: Some(flamegraph) })
 }
 
-/// Two selections laid over each other, and then pruned to the limit of the left one.
+/// Two selections laid over each other, and then pruned to the larger of their limits.
 pub(super) async fn diff_tree(
     engine: &Engine,
     tenant: &hotspan_model::TenantId,
@@ -128,7 +148,7 @@ pub(super) async fn diff_tree(
     let whole = |query: &FlameQuery| FlameQuery { max_nodes: 0, ..query.clone() };
     let (left_answer, right_answer) =
         (engine.flame(tenant, &whole(left)).await?, engine.flame(tenant, &whole(right)).await?);
-    Ok(DiffTree::new(&left_answer.tree, &right_answer.tree).pruned(left.max_nodes))
+    Ok(DiffTree::new(&left_answer.tree, &right_answer.tree).pruned(left.max_nodes.max(right.max_nodes)))
 }
 
 /// Seconds can't be compared with bytes.
@@ -171,6 +191,8 @@ fn flame_graph(graph: Flamebearer) -> FlameGraphMessage {
 /// Merged paths as a pprof profile, not compressed.
 pub(in crate::api) fn merged_pprof(merged: &MergedPaths, query: &FlameQuery) -> Vec<u8> {
     let ProfileType { sample_type, sample_unit, period_type, period_unit, .. } = query.profile_type.clone();
+    let folded = (merged.exactness.pruned_nodes > 0)
+        .then(|| format!("{} small call paths folded into \"other\"", merged.exactness.pruned_nodes));
     let open_end = query.until == i64::MAX;
     let header = pprof::Header {
         sample_types: vec![(sample_type.clone(), sample_unit)],
@@ -178,6 +200,7 @@ pub(in crate::api) fn merged_pprof(merged: &MergedPaths, query: &FlameQuery) -> 
         time: query.from,
         duration: if open_end { 0 } else { query.until.saturating_sub(query.from) },
         default_sample_type: sample_type,
+        comments: folded.into_iter().collect(),
         ..pprof::Header::default()
     };
     let mut writer = pprof::PprofWriter::new(&header, &merged.paths);
