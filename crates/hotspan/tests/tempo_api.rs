@@ -4,17 +4,16 @@
 
 mod support;
 
-use bytes::{Buf, BufMut};
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, ArrayValue, KeyValue, any_value};
 use opentelemetry_proto::tonic::trace::v1::span::Event;
 use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span};
 use prost::Message;
 use serde_json::{Value, json};
+use support::grpc::Raw;
 use support::{
     Server, TestSample, now_nanos, percent_encoded, profile_request, request, text_attribute, trace_request,
 };
-use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 use tonic::{Code, Status};
 
 const MS: u64 = 1_000_000;
@@ -228,44 +227,6 @@ fn protobuf_by_accept() {
     // Only those who ask with a cursor get one: other decoders are strict.
     assert!(server.get_json("/api/search?q=%7B%7D&limit=1").get("nextCursor").is_none());
     assert!(server.get_json("/api/search?q=%7B%7D&limit=1&cursor=")["nextCursor"].is_string());
-}
-
-/// Bytes as they are: the test decodes them itself.
-#[derive(Debug, Clone, Copy, Default)]
-struct Raw;
-
-impl Codec for Raw {
-    type Encode = Vec<u8>;
-    type Decode = Vec<u8>;
-    type Encoder = Self;
-    type Decoder = Self;
-
-    fn encoder(&mut self) -> Self {
-        Self
-    }
-
-    fn decoder(&mut self) -> Self {
-        Self
-    }
-}
-
-impl Encoder for Raw {
-    type Item = Vec<u8>;
-    type Error = Status;
-
-    fn encode(&mut self, item: Vec<u8>, buffer: &mut EncodeBuf<'_>) -> Result<(), Status> {
-        buffer.put_slice(&item);
-        Ok(())
-    }
-}
-
-impl Decoder for Raw {
-    type Item = Vec<u8>;
-    type Error = Status;
-
-    fn decode(&mut self, buffer: &mut DecodeBuf<'_>) -> Result<Option<Vec<u8>>, Status> {
-        Ok(Some(buffer.copy_to_bytes(buffer.remaining()).to_vec()))
-    }
 }
 
 /// All messages that a method streams.

@@ -4,6 +4,7 @@
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used)]
 
 pub(crate) mod demo;
+pub(crate) mod grpc;
 pub(crate) mod python;
 pub(crate) mod querier;
 
