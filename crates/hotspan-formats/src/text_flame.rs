@@ -2,6 +2,7 @@
 
 use hashbrown::HashSet;
 use hotspan_model::FlameTree;
+use hotspan_model::flame::OTHER;
 
 use crate::value_text::{percent, printable, value_text};
 
@@ -18,11 +19,13 @@ pub struct TextFlameOptions {
     pub min_percent: f64,
     /// Unit of the values.
     pub unit: String,
+    /// Call paths that pruning has folded into `other`; said below, and `other` is then no function.
+    pub folded: u64,
 }
 
 impl Default for TextFlameOptions {
     fn default() -> Self {
-        Self { width: 100, colour: false, max_lines: 200, min_percent: 0.5, unit: String::from("count") }
+        Self { width: 100, colour: false, max_lines: 200, min_percent: 0.5, unit: String::from("count"), folded: 0 }
     }
 }
 
@@ -40,7 +43,7 @@ pub fn text_flame(tree: &FlameTree, options: &TextFlameOptions) -> String {
     if tree.is_empty() || total == 0 {
         return out;
     }
-    let (hot_path, hot_leaf) = hottest(tree);
+    let (hot_path, hot_leaf) = hottest(tree, options.folded > 0);
     let mut children: Vec<Vec<usize>> = vec![Vec::new(); tree.nodes().len()];
     for (index, node) in tree.nodes().iter().enumerate().skip(1) {
         children[node.parent].push(index);
@@ -70,6 +73,9 @@ pub fn text_flame(tree: &FlameTree, options: &TextFlameOptions) -> String {
     }
     if left_out > 0 {
         out.push_str(&format!("  … {left_out} smaller call paths not shown\n"));
+    }
+    if options.folded > 0 {
+        out.push_str(&format!("  … {} small call paths are folded into \"{OTHER}\"\n", options.folded));
     }
     out
 }
@@ -125,8 +131,10 @@ fn shortened(name: &str, width: usize) -> String {
 }
 
 /// The nodes on the way to the functions with the largest self values, and those functions' nodes themselves.
-fn hottest(tree: &FlameTree) -> (HashSet<usize>, HashSet<usize>) {
-    let mut by_self: Vec<usize> = (1..tree.nodes().len()).collect();
+fn hottest(tree: &FlameTree, is_pruned: bool) -> (HashSet<usize>, HashSet<usize>) {
+    let other = tree.find_name(OTHER).filter(|_| is_pruned);
+    let is_function = |index: &usize| other != Some(tree.nodes()[*index].name);
+    let mut by_self: Vec<usize> = (1..tree.nodes().len()).filter(is_function).collect();
     let count = MARKED_PATHS.min(by_self.len());
     if count < by_self.len() {
         by_self.select_nth_unstable_by_key(count, |index| std::cmp::Reverse(tree.nodes()[*index].self_value));
@@ -164,5 +172,21 @@ mod tests {
         assert!(lines[3].starts_with("*  90.00%") && lines[3].ends_with("    parse"), "{text}");
         assert!(text.lines().all(|line| line.chars().count() <= 60), "{text}");
         assert!(!text.contains('\u{1b}'));
+    }
+
+    /// Scenario: a pruned tree, in which what was folded is the largest bar; the same tree where `other` is a function.
+    /// Guarantee: the folded bar is not marked as hot and its paths are counted below; the function is marked.
+    #[test]
+    fn what_was_folded_is_not_hot() {
+        let mut tree = FlameTree::default();
+        tree.add_stack(["main", "other"], 90);
+        tree.add_stack(["main", "parse"], 10);
+        let text = text_flame(&tree, &TextFlameOptions { folded: 7, ..TextFlameOptions::default() });
+        let line = |text: &str, name: &str| text.lines().find(|line| line.ends_with(name)).unwrap().to_owned();
+        assert!(line(&text, "other").starts_with("   90.00%"), "{text}");
+        assert!(line(&text, "parse").starts_with("*  10.00%"), "{text}");
+        assert!(text.ends_with("  … 7 small call paths are folded into \"other\"\n"), "{text}");
+        let text = text_flame(&tree, &TextFlameOptions::default());
+        assert!(line(&text, "other").starts_with("*  90.00%") && !text.contains("folded"), "{text}");
     }
 }

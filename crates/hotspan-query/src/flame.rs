@@ -100,6 +100,16 @@ pub struct FlameAnswer {
     pub exactness: Exactness,
 }
 
+impl FlameAnswer {
+    /// The same answer with the largest nodes alone, which it then says; 0 keeps all.
+    #[must_use]
+    pub fn pruned(&self, max_nodes: usize) -> Self {
+        let (tree, pruned) = self.tree.pruned(max_nodes);
+        let exactness = Exactness { pruned_nodes: pruned.nodes, pruned_value: pruned.value, ..self.exactness };
+        Self { tree, exactness }
+    }
+}
+
 impl Engine {
     /// The flame graph of the samples that a question selects.
     pub async fn flame(&self, tenant: &TenantId, query: &FlameQuery) -> Result<FlameAnswer> {

@@ -551,6 +551,28 @@ fn script_queries() {
     }
 }
 
+/// Scenario: a function that has nearly all of the time, a little in each of 9,000 callers: no path of it is large.
+/// Guarantee: it is the first name, as it is the first of `topk`; what was folded is at the end, and not marked as hot.
+#[test]
+fn the_hottest_function_of_a_wide_graph() {
+    let (_store, server) = Server::fresh();
+    let callers = (0..9000).map(|n| format!("main;caller{n};hot 10\n"));
+    let stacks: String = callers.chain((0..9).map(|n| format!("main;big{n} 500\n"))).collect();
+    ingest_stacks(&server, "wide.cpu", now_nanos() / 1_000_000_000 - 60, &stacks);
+    let graph = server.get_json("/api/v1/query?query=wide.cpu&format=json");
+    let names: Vec<&str> = graph["flamebearer"]["names"].as_array().unwrap().iter().flat_map(Value::as_str).collect();
+    assert_eq!(names[0], "hot");
+    assert!(names[1..10].iter().all(|name| name.starts_with("big")), "{:?}", &names[..10]);
+    assert_eq!(names[names.len() - 2..], ["other", "total"]);
+    assert!(graph["exactness"]["pruned_nodes"].as_u64().unwrap() > 9000, "{}", graph["exactness"]);
+    assert_eq!(graph["flamebearer"]["levels"][0][3], names.len() - 1);
+    let top = server.get_json("/api/v1/query?query=topk(1,wide.cpu)");
+    assert_eq!((&top["functions"][0]["name"], &top["functions"][0]["self"]), (&json!("hot"), &json!(90_000)));
+    let text = server.get("/api/v1/query?query=wide.cpu&format=text").unwrap().text();
+    let other = text.lines().find(|line| line.ends_with("other")).unwrap();
+    assert!(other.starts_with("  ") && text.contains("folded into \"other\""), "{text}");
+}
+
 /// Scenario: Grafana's data source: binary Connect, its health check without a time, and what it asks besides.
 /// Guarantee: protobuf that decodes, the type that was just pushed, flags and versions.
 #[test]

@@ -1,8 +1,10 @@
 //! Flamebearer out, for one tree or two.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use hotspan_model::flame::Children;
+use hashbrown::{HashMap, HashSet};
+use hotspan_model::flame::{Children, OTHER};
 use hotspan_model::{FlameTree, ProfileType};
 use serde::Serialize;
 
@@ -157,30 +159,44 @@ impl Flamebearer {
         self
     }
 
-    /// The same bars with the names ordered by self value, the largest first.
+    /// The same bars of one tree with the names ordered by the self values in `whole`, the tree before it was pruned.
     ///
-    /// Scripts print the first names as the top functions. `total`, which is none, is therefore the last: for answers
-    /// that no flame graph is drawn from by position.
-    pub fn with_names_by_self(mut self) -> Self {
-        let numbers_a_bar = if self.levels.first().is_some_and(|level| level.len() == 7) { 7 } else { 4 };
-        let mut own: Vec<(i64, usize)> = (0..self.names.len()).map(|index| (0, index)).collect();
-        for bar in self.levels.iter().flat_map(|level| level.chunks_exact(numbers_a_bar)) {
-            let sum: i64 = bar[..numbers_a_bar - 1].chunks_exact(3).map(|side| side[2]).sum();
-            if let Some(name) = own.get_mut(bar[numbers_a_bar - 1] as usize) {
-                name.0 = name.0.saturating_add(sum);
-            }
+    /// Scripts print the first names as the top functions. `total` and the `other` of pruning, which are none, are
+    /// therefore the last, and names without a bar are listed too, where they are among the first `max_names`: a function
+    /// that is called from everywhere can be the hottest and have small bars alone. For answers that no flame graph is
+    /// drawn from by position.
+    #[must_use]
+    pub fn with_names_by_self(mut self, whole: &FlameTree, max_names: usize) -> Self {
+        const NUMBERS_A_BAR: usize = 4;
+        if self.names.is_empty() {
+            return self;
         }
-        own.sort_by_key(|(value, index)| (*index == 0, std::cmp::Reverse(*value), *index));
-        let mut new_index = vec![0; own.len()];
-        for (new, (_, old)) in own.iter().enumerate() {
+        let by_self = names_by_self(whole);
+        let own_of: HashMap<&str, i64> = by_self.iter().copied().collect();
+        let without_bar: Vec<String> = {
+            let with_bar: HashSet<&str> = self.names.iter().map(String::as_str).collect();
+            let first = by_self.iter().take(max_names).map(|(name, _)| *name);
+            first.filter(|name| !with_bar.contains(name)).map(str::to_owned).collect()
+        };
+        self.names.extend(without_bar);
+        let rank = |index: usize| {
+            let name = self.names[index].as_str();
+            let own = own_of.get(name).copied();
+            // A function may be called `other`: the tree before pruning has that one alone.
+            (index == 0, name == OTHER && own.is_none(), Reverse(own.unwrap_or(0)), index)
+        };
+        let mut order: Vec<usize> = (0..self.names.len()).collect();
+        order.sort_by_key(|index| rank(*index));
+        let mut new_index = vec![0; order.len()];
+        for (new, old) in order.iter().enumerate() {
             new_index[*old] = new as i64;
         }
-        for bar in self.levels.iter_mut().flat_map(|level| level.chunks_exact_mut(numbers_a_bar)) {
-            if let Some(name) = new_index.get(bar[numbers_a_bar - 1] as usize) {
-                bar[numbers_a_bar - 1] = *name;
+        for bar in self.levels.iter_mut().flat_map(|level| level.chunks_exact_mut(NUMBERS_A_BAR)) {
+            if let Some(name) = new_index.get(bar[NUMBERS_A_BAR - 1] as usize) {
+                bar[NUMBERS_A_BAR - 1] = *name;
             }
         }
-        self.names = own.iter().map(|(_, old)| std::mem::take(&mut self.names[*old])).collect();
+        self.names = order.iter().map(|old| std::mem::take(&mut self.names[*old])).collect();
         self
     }
 
@@ -253,6 +269,19 @@ impl Flamebearer {
     }
 }
 
+/// The functions of a tree that have a value themselves, with its sum over all paths, the largest first.
+fn names_by_self(tree: &FlameTree) -> Vec<(&str, i64)> {
+    let mut sums = vec![0i64; tree.name_count()];
+    for node in &tree.nodes()[1..] {
+        let sum = &mut sums[node.name as usize];
+        *sum = sum.saturating_add(node.self_value);
+    }
+    let named = sums.into_iter().enumerate().filter(|(_, own)| *own != 0);
+    let mut named: Vec<(&str, i64)> = named.map(|(name, own)| (tree.name(name as u32), own)).collect();
+    named.sort_unstable_by_key(|(name, own)| (Reverse(*own), *name));
+    named
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -287,11 +316,27 @@ mod tests {
 
     /// Scenario: names ordered for scripts. Guarantee: the largest self value first, bars keep their names.
     #[test]
-    fn names_by_self() {
-        let graph = Flamebearer::single(&tree(&[(&["main", "x"], 3), (&["main", "y"], 5)])).with_names_by_self();
+    fn names_by_self_value() {
+        let whole = tree(&[(&["main", "x"], 3), (&["main", "y"], 5)]);
+        let graph = Flamebearer::single(&whole).with_names_by_self(&whole, 10);
         assert_eq!(graph.names, ["y", "x", "main", "total"]);
         assert_eq!(graph.levels, [vec![0, 8, 0, 3], vec![0, 8, 0, 2], vec![0, 3, 3, 1, 0, 5, 5, 0]]);
-        assert_eq!(Flamebearer::default().with_names_by_self(), Flamebearer::default());
+        assert_eq!(Flamebearer::default().with_names_by_self(&whole, 10), Flamebearer::default());
+    }
+
+    /// Scenario: a pruned graph whose hottest function has small bars alone, all folded; one with a function `other`.
+    /// Guarantee: the hottest is first though it has no bar, what was folded is last, and the function keeps its place.
+    #[test]
+    fn names_of_a_pruned_graph() {
+        let whole = tree(&[(&["a", "hot"], 4), (&["b", "hot"], 4), (&["a"], 5), (&["b"], 6), (&["c", "cold"], 1)]);
+        let (pruned, _) = whole.pruned(2);
+        let graph = Flamebearer::single(&pruned).with_names_by_self(&whole, 3);
+        assert_eq!(graph.names, ["hot", "b", "a", "other", "total"]);
+        assert_eq!(graph.levels[0], [0, 20, 0, 4]);
+        let names_of = |bars: &[i64]| -> Vec<i64> { bars.chunks_exact(4).map(|bar| bar[3]).collect() };
+        assert_eq!((names_of(&graph.levels[1]), names_of(&graph.levels[2])), (vec![2, 1, 3], vec![3, 3]));
+        let whole = tree(&[(&["main", "other"], 4), (&["main"], 1)]);
+        assert_eq!(Flamebearer::single(&whole).with_names_by_self(&whole, 9).names, ["other", "main", "total"]);
     }
 
     /// Scenario: a function that vanished and one that is new.

@@ -61,7 +61,7 @@ impl TextParameters {
         self.colour.unwrap_or(false)
     }
 
-    fn options(&self, unit: &str) -> text_flame::TextFlameOptions {
+    fn options(&self, unit: &str, folded: u64) -> text_flame::TextFlameOptions {
         let default = text_flame::TextFlameOptions::default();
         text_flame::TextFlameOptions {
             width: self.width.unwrap_or(default.width).clamp(40, 1000),
@@ -69,6 +69,7 @@ impl TextParameters {
             max_lines: self.lines.unwrap_or(default.max_lines),
             min_percent: self.min_percent.unwrap_or(default.min_percent),
             unit: unit.to_owned(),
+            folded,
         }
     }
 }
@@ -147,7 +148,8 @@ pub(crate) async fn flame_response(
             text("text/plain; charset=utf-8", told)
         }
         "flamegraph" | "text" => {
-            text("text/plain; charset=utf-8", text_flame::text_flame(&answer.tree, &drawing.options(unit)))
+            let options = drawing.options(unit, answer.exactness.pruned_nodes);
+            text("text/plain; charset=utf-8", text_flame::text_flame(&answer.tree, &options))
         }
         "svg" => text("image/svg+xml", svg::flame_svg(&answer.tree, &svg_options)),
         "collapsed" => text("text/plain; charset=utf-8", collapsed::encode(&answer.tree)),

@@ -75,8 +75,9 @@ pub(super) async fn merged(
     let analysis = requests(core, tenant, question).await?;
     if question.format.as_deref() == Some("merged_text") {
         // A terminal has few lines: what frameworks call on the way to own code would fill them.
-        let (tree, _) = short_merged_tree(&analysis.vocabulary, &analysis.ledger, 0).pruned(question.max_nodes);
-        let options = TextFlameOptions { unit: "nanoseconds".to_owned(), ..TextFlameOptions::default() };
+        let (tree, pruned) = short_merged_tree(&analysis.vocabulary, &analysis.ledger, 0).pruned(question.max_nodes);
+        let unit = "nanoseconds".to_owned();
+        let options = TextFlameOptions { unit, folded: pruned.nodes, ..TextFlameOptions::default() };
         return Ok(text_flame(&tree, &options).into_response());
     }
     let whole = merged_tree(&analysis.vocabulary, &analysis.ledger, 0);

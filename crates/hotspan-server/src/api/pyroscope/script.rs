@@ -4,6 +4,7 @@ use axum::Json;
 use axum::response::{IntoResponse, Response};
 use hotspan_formats::flamebearer::FlamebearerProfile;
 use hotspan_formats::top_table::{top_functions, top_text};
+use hotspan_query::FlameQuery;
 use http::{HeaderMap, Uri, header};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -38,8 +39,9 @@ pub(super) async fn query(
     let text = parameters.query.as_deref().ok_or_else(|| ApiError::invalid("query is missing"))?;
     let (text, top) = top_query(text)?;
     let query = ranged_query(text, &parameters.from, &parameters.until, parameters.max_nodes)?;
+    // Sums by function need every path: one that is called from everywhere may have small paths alone.
+    let whole = FlameQuery { max_nodes: 0, ..query.clone() };
     if let Some(count) = top {
-        let whole = hotspan_query::FlameQuery { max_nodes: 0, ..query };
         let answer = core.engine.flame(&tenant, &whole).await?;
         if parameters.format.as_deref() == Some("text") {
             let table = match answer.exactness.samples {
@@ -61,10 +63,11 @@ pub(super) async fn query(
     }
     match parameters.format.as_deref() {
         None | Some("" | "json") => {
-            let answer = core.engine.flame(&tenant, &query).await?;
+            let whole = core.engine.flame(&tenant, &whole).await?;
+            let answer = whole.pruned(query.max_nodes);
             let mut profile = FlamebearerProfile::single(&answer.tree, &query.profile_type);
             // Scripts print the first names as the top functions.
-            profile.flamebearer = profile.flamebearer.with_names_by_self();
+            profile.flamebearer = profile.flamebearer.with_names_by_self(&whole.tree, query.max_nodes);
             let mut json = serde_json::to_value(profile).unwrap_or_default();
             json["exactness"] = exactness_json(&answer.exactness);
             Ok(Json(json).into_response())
