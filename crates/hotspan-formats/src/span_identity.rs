@@ -155,18 +155,18 @@ pub fn parse_trace_id(text: &str) -> Option<TraceId> {
     trace_id(text, Digits::Hex)
 }
 
-fn span_id(text: &str, digits: Digits) -> Option<SpanId> {
-    let text = text.trim();
+fn span_id(whole: &str, digits: Digits) -> Option<SpanId> {
+    let text = whole.trim();
     if digits == Digits::Decimal
         && let Ok(number) = text.parse::<u64>()
     {
         return SpanId::from_slice(&number.to_be_bytes());
     }
-    hex(text).parse().ok().or_else(|| SpanId::from_slice(&base64_bytes(text)?))
+    hex(text).parse().ok().or_else(|| base64_id(whole, SpanId::from_slice))
 }
 
-fn trace_id(text: &str, digits: Digits) -> Option<TraceId> {
-    let text = text.trim();
+fn trace_id(whole: &str, digits: Digits) -> Option<TraceId> {
+    let text = whole.trim();
     // Datadog writes the low 64 bits in decimal, or all 128 in hex, which is longer.
     if digits == Digits::Decimal
         && text.len() <= 20
@@ -174,7 +174,7 @@ fn trace_id(text: &str, digits: Digits) -> Option<TraceId> {
     {
         return low_trace_id(number.to_be_bytes());
     }
-    hex(text).parse().ok().or_else(|| TraceId::from_slice(&base64_bytes(text)?))
+    hex(text).parse().ok().or_else(|| base64_id(whole, TraceId::from_slice))
 }
 
 fn low_trace_id(low: [u8; 8]) -> Option<TraceId> {
@@ -185,6 +185,17 @@ fn low_trace_id(low: [u8; 8]) -> Option<TraceId> {
 
 fn hex(text: &str) -> &str {
     text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")).unwrap_or(text)
+}
+
+/// An id in base64. A `+` that was not escaped in an address arrives as a space, at the ends as well; spaces that are
+/// none make the text too long for an id.
+fn base64_id<I>(text: &str, from_slice: impl Fn(&[u8]) -> Option<I>) -> Option<I> {
+    let trimmed = text.trim();
+    if trimmed.is_empty() {
+        return None;
+    }
+    let read = |text: &str| from_slice(&base64_bytes(&text.replace(' ', "+"))?);
+    read(text).or_else(|| read(trimmed))
 }
 
 /// Bytes from base64 of either alphabet, with or without padding.
@@ -235,6 +246,24 @@ mod tests {
         assert!(identity.take_number("span id", 1234));
         assert_eq!(identity.link().span_id, id);
         assert_eq!(parse_trace_id("EjRWeJASNFZ4kBI0VniQEg=="), "12345678901234567890123456789012".parse().ok());
+    }
+
+    /// Scenario: ids in base64 with `+` at either end and inside, as they arrive from an address in which it was not
+    /// escaped; ids with spaces around them; nothing but spaces.
+    /// Guarantee: a space that stands for a `+` is read as one, others are left out, and spaces alone are no id.
+    #[test]
+    fn plus_signs_that_became_spaces() {
+        let id = SpanId([0xfb, 0xef, 0xbe, 1, 2, 3, 4, 5]);
+        for text in ["++++AQIDBAU=", "    AQIDBAU=", "    AQIDBAU", " ++ AQIDBAU=", "----AQIDBAU=", " ++++AQIDBAU= "] {
+            assert_eq!(parse_span_id(text), Some(id), "{text:?}");
+        }
+        let id = TraceId([0xfb; 16]);
+        let text = "+/v7+/v7+/v7+/v7+/v7+w==";
+        assert_eq!(parse_trace_id(text), Some(id));
+        assert_eq!(parse_trace_id(&text.replace('+', " ")), Some(id));
+        assert_eq!(parse_span_id(" 4d2 "), "00000000000004d2".parse().ok());
+        assert_eq!(parse_span_id("           "), None);
+        assert_eq!(parse_trace_id("                      "), None);
     }
 
     /// Scenario: "no span" as profilers write it, and a sample that names only its local root.

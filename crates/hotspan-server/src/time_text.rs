@@ -29,7 +29,7 @@ pub fn parse_time(text: &str, now: i64) -> Result<i64, TimeTextError> {
         let length = parse_nanos(length).ok_or_else(wrong)?;
         return match sign {
             "-" => Ok(now.saturating_sub(length)),
-            "+" => Ok(now.saturating_add(length)),
+            "+" | " " => Ok(now.saturating_add(length)),
             _ => Err(wrong()),
         };
     }
@@ -48,10 +48,19 @@ pub fn parse_time(text: &str, now: i64) -> Result<i64, TimeTextError> {
         return number.checked_mul(factor).ok_or_else(wrong);
     }
     if let Ok(seconds) = trimmed.parse::<f64>() {
-        return Ok((seconds * SECOND as f64) as i64);
+        let nanos = seconds * SECOND as f64;
+        // Not a number is in no range.
+        let fits = nanos > i64::MIN as f64 && nanos < i64::MAX as f64;
+        return if fits { Ok(nanos as i64) } else { Err(wrong()) };
     }
-    let stamp: Timestamp = trimmed.parse().map_err(|_| wrong())?;
+    let stamp: Timestamp = trimmed.parse().or_else(|_| with_plus(trimmed).parse()).map_err(|_| wrong())?;
     i64::try_from(stamp.as_nanosecond()).map_err(|_| wrong())
+}
+
+/// The text with its last space as the `+` of an offset: so `…T10:00:00+01:00` arrives from an address in which the sign
+/// was not escaped.
+fn with_plus(text: &str) -> String {
+    text.rsplit_once(' ').map_or_else(String::new, |(time, offset)| format!("{time}+{offset}"))
 }
 
 /// The start of a day written as `20260131`; none if it is no such day, or none that could be meant.
@@ -121,18 +130,23 @@ mod tests {
             "1700000000.0",
             "2023-11-14T22:13:20Z",
             "2023-11-14T23:13:20+01:00",
+            "2023-11-14T23:13:20 01:00",
+            "2023-11-14 23:13:20 01:00",
         ];
         for text in texts {
             assert_eq!(parse_time(text, 0), Ok(expected), "{text}");
         }
         assert_eq!(parse_time("now-1h30m", 2 * 3600 * SECOND), Ok(1800 * SECOND));
         assert_eq!(parse_time("now", 7), Ok(7));
+        assert_eq!(parse_time("now 1s", 7), Ok(SECOND + 7), "a plus sign that was not escaped");
         assert_eq!(parse_time("20231114", 0), Ok(expected - (22 * 3600 + 13 * 60 + 20) * SECOND));
         // Eight digits that are no day are seconds.
         assert_eq!(parse_time("20231314", 0), Ok(20_231_314 * SECOND));
         assert_eq!(parse_time("-2023111", 0), Ok(-2_023_111 * SECOND));
         assert_eq!(time_as_text(expected), "2023-11-14T22:13:20Z");
-        for wrong in ["", "yesterday", "now-", "now-1", "now*1h", "12x", "99999999999999999999"] {
+        let wrongs = ["", "yesterday", "now-", "now-1", "now*1h", "12x", "99999999999999999999"];
+        let no_numbers = ["nan", "inf", "-infinity", "1e300", "2023-11-14 23:13:20", "2023-11-14 01:00"];
+        for wrong in wrongs.into_iter().chain(no_numbers) {
             assert!(parse_time(wrong, 0).is_err(), "{wrong}");
         }
     }
