@@ -39,13 +39,43 @@ const ALIASES: &[(&str, &str)] = &[
     ("block", "block:delay:nanoseconds:contentions:count"),
     ("block_duration", "block:delay:nanoseconds:contentions:count"),
     ("block_count", "block:contentions:count:contentions:count"),
+    // As Java's older agents name contention.
+    ("lock_duration", "block:delay:nanoseconds:contentions:count"),
+    ("lock_count", "block:contentions:count:contentions:count"),
+    ("native_lock", "native_lock:delay:nanoseconds:native_lock:count"),
+    ("alloc_in_new_tlab_objects", "memory:alloc_in_new_tlab_objects:count:space:bytes"),
+    ("alloc_in_new_tlab_bytes", "memory:alloc_in_new_tlab_bytes:bytes:space:bytes"),
+    ("alloc_outside_tlab_objects", "memory:alloc_outside_tlab_objects:count:space:bytes"),
+    ("alloc_outside_tlab_bytes", "memory:alloc_outside_tlab_bytes:bytes:space:bytes"),
+    ("alloc_sample_objects", "memory:alloc_sample_objects:count:space:bytes"),
+    ("alloc_sample_bytes", "memory:alloc_sample_bytes:bytes:space:bytes"),
+    ("live", "memory:live:count:objects:count"),
+    ("live_bytes", "memory:live_bytes:bytes:objects:count"),
+    ("malloc_objects", "memory:malloc_objects:count:space:bytes"),
+    ("malloc_bytes", "memory:malloc_bytes:bytes:space:bytes"),
+    ("malloc_inuse_objects", "memory:malloc_inuse_objects:count:space:bytes"),
+    ("malloc_inuse_bytes", "memory:malloc_inuse_bytes:bytes:space:bytes"),
+    ("exceptions", "exceptions:exceptions:count:exceptions:count"),
+    ("threadcreate", "threadcreate:threadcreate:count:threadcreate:count"),
+];
+
+/// What a short name also stands for, where sources declare a type of another name: Java's profilers for memory, and
+/// those that tell no mutex from other waiting.
+const ALSO: &[(&str, &[&str])] = &[
+    ("alloc_objects", &["alloc_in_new_tlab_objects", "alloc_sample_objects", "alloc_outside_tlab_objects"]),
+    ("alloc_space", &["alloc_in_new_tlab_bytes", "alloc_sample_bytes", "alloc_outside_tlab_bytes"]),
+    ("inuse_objects", &["live"]),
+    ("inuse_space", &["live_bytes"]),
+    ("lock", &["block"]),
+    ("lock_duration", &["mutex"]),
+    ("lock_count", &["mutex_count"]),
 ];
 
 /// A text that names no profile type.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{text:?} is not a profile type; use five parts such as process_cpu:cpu:nanoseconds:cpu:nanoseconds, \
-     or a short name such as cpu, wall, off_cpu, alloc_space, inuse_space, goroutine, mutex, lock, block"
+     or a short name such as cpu, wall, off_cpu, alloc_space, inuse_space, live, goroutine, mutex, lock, block"
 )]
 pub struct ProfileTypeError {
     text: String,
@@ -82,6 +112,12 @@ impl ProfileType {
     /// The short names that resolve to an id, for help texts and completion.
     pub fn aliases() -> impl Iterator<Item = &'static str> {
         ALIASES.iter().map(|(alias, _)| *alias)
+    }
+
+    /// What else a short name stands for, in this order, where nothing of its own type is there.
+    pub fn also_called(alias: &str) -> impl Iterator<Item = Self> {
+        let others = ALSO.iter().filter(move |(name, _)| *name == alias).flat_map(|(_, others)| *others);
+        others.filter_map(|other| other.parse().ok())
     }
 }
 
@@ -121,6 +157,10 @@ mod tests {
         for alias in ProfileType::aliases() {
             let resolved: ProfileType = alias.parse().unwrap();
             assert_eq!(resolved.to_string().parse::<ProfileType>().unwrap(), resolved);
+        }
+        for (alias, others) in ALSO {
+            assert!(alias.parse::<ProfileType>().is_ok(), "{alias}");
+            assert_eq!(ProfileType::also_called(alias).count(), others.len(), "{alias}");
         }
         assert_eq!("cpu".parse::<ProfileType>().unwrap(), ProfileType::cpu());
         // As the SDKs for Node.js and Go name them.

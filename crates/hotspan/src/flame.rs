@@ -14,7 +14,8 @@ use crate::screen::{Screen, TimeArguments, write_answer};
   'order-service.cpu{span_id=\"00f067aa0ba902b7\"}'
   'process_cpu:cpu:nanoseconds:cpu:nanoseconds{service_name=\"order-service\"}'
 
-Types: cpu, wall, off_cpu, alloc_objects, alloc_space, inuse_objects, inuse_space, goroutine, mutex, block, lock")]
+Types: cpu, wall, off_cpu, alloc_objects, alloc_space, inuse_objects, inuse_space, live, goroutine, mutex, block, lock,
+exceptions, threadcreate, and any other that a profiler declares, such as malloc_bytes or alloc_in_new_tlab_bytes")]
 pub(crate) struct FlameArguments {
     /// What to draw
     #[arg(value_name = "QUERY")]

@@ -577,6 +577,78 @@ fn plus_signs_in_addresses() {
     assert!(found(&ahead(now), &ahead(now + 60)) && !found(&ahead(now - 120), &ahead(now - 60)));
 }
 
+/// Scenario: questions with a mistake: functions that there are none of, misspelt parameters, ids that are empty or none,
+/// times that are none or the wrong way round; and ids in labels, in Datadog's decimal spelling too.
+/// Guarantee: 400 with what is wrong instead of an answer about something else; the ids find their span.
+#[test]
+fn mistakes_are_told() {
+    let (_store, server) = Server::fresh();
+    let now = now_nanos() / 1_000_000_000 - 60;
+    ingest_stacks(&server, "shop.cpu{span_id=00000000000004d2}", now, "main;hot 50");
+    ingest_stacks(&server, "shop.cpu", now, "main;elsewhere 1000");
+    for (path, named) in [
+        ("/api/v1/query?query=rate(shop.cpu)", "'('"),
+        ("/api/v1/query?query=topk(2,shop.cpu", "topk(10, query)"),
+        ("/api/v1/query?query=topk(2,shop.cpu)%20by%20(x)", "')'"),
+        ("/api/v1/query?query=", "empty"),
+        ("/api/v1/query?query=shop.cpu&form=now-1h", "\\\"form\\\" is not known; there are query, from"),
+        ("/api/v1/query?query=shop.cpu%7Bspan_id=%22%22%7D", "span_id"),
+        ("/api/v1/query?query=shop.cpu%7Blocal_root_span_id=%224d2%22%7D", "local_root_span_id"),
+        ("/api/v1/query?query=shop.cpu&from=nan", "from"),
+        ("/api/v1/profile?ap=shop", "\\\"ap\\\" is not known; there are app"),
+        ("/api/v1/profile?app=shop&span_id=", "span_id"),
+        ("/api/v1/profile?app=shop&labels=%7Bspan_id=x%7D", "span_id"),
+        ("/api/v1/profiles?span_id=", "span_id is empty"),
+        ("/api/v1/profiles?span_id=4d2&strat_time=now-1h", "strat_time"),
+        ("/api/v1/profiles?span_id=4d2&start_time=now&end_time=now-1h", "start_time"),
+        ("/api/v1/diff?baseline=shop&comparison=shop&form=now-1h", "\\\"form\\\""),
+        ("/pyroscope/render?query=sum(shop.cpu)", "'('"),
+    ] {
+        let answer = server.get(path).unwrap();
+        assert!(answer.status == 400 && answer.text().contains(named), "{path}: {} {}", answer.status, answer.text());
+    }
+    for selector in ["span_id=%224d2%22", "dd.span_id=%221234%22", "%22span%20id%22=%221234%22"] {
+        let total = |path: &str| server.get_json(path)["flamebearer"]["numTicks"].clone();
+        assert_eq!(total(&format!("/api/v1/query?query=shop.cpu%7B{selector}%7D")), 50, "{selector}");
+        assert_eq!(total(&format!("/api/v1/profile?app=shop&labels=%7B{selector}%7D")), 50, "{selector}");
+    }
+    let top = server.get_json("/api/v1/query?query=TOPK%20(1,%20shop.cpu)");
+    assert_eq!(top["functions"][0]["name"], "elsewhere");
+}
+
+/// Scenario: every suffix under which `/ingest` takes stacks, Java's allocations and contention under their general names,
+/// a type that only one source declares, one that two declare, and a suffix that is no type.
+/// Guarantee: what came in under a short name is found under it; what could be either is refused, and what is nothing is
+/// told with what there is.
+#[test]
+fn short_names_of_types() {
+    let (_store, server) = Server::fresh();
+    let now = now_nanos() / 1_000_000_000 - 60;
+    let suffixes = ["live", "exceptions", "lock_duration", "lock_count", "alloc_in_new_tlab_bytes", "goroutines"];
+    for (at, suffix) in suffixes.iter().enumerate() {
+        ingest_stacks(&server, &format!("app.{suffix}"), now, &format!("main;work {}", at + 1));
+    }
+    for (kind, value) in [("wibble:wobble:count:x:count", 50), ("a:twice:count::", 60), ("b:twice:count::", 70)] {
+        let path = format!("/api/v1/profiles?service=app&type={kind}&from={now}");
+        let answer = server.post(&path, "text/plain", format!("main;own {value}\n").as_bytes()).unwrap();
+        assert_eq!(answer.status, 200, "{}", answer.text());
+    }
+    let total = |path: &str| server.get_json(path)["flamebearer"]["numTicks"].clone();
+    for (at, suffix) in suffixes.iter().enumerate() {
+        assert_eq!(total(&format!("/api/v1/query?query=app.{suffix}")), at + 1, "{suffix}");
+    }
+    for (name, value) in [("alloc_space", 5), ("lock", 3), ("inuse_objects", 1), ("wobble", 50)] {
+        assert_eq!(total(&format!("/api/v1/query?query=app.{name}")), value, "{name}");
+        assert_eq!(total(&format!("/pyroscope/render?query={name}%7Bservice_name=app%7D")), value, "{name}");
+        assert_eq!(total(&format!("/api/v1/profile?app=app&type={name}")), value, "{name}");
+    }
+    let both = server.get("/api/v1/query?query=app.twice").unwrap();
+    assert!(both.status == 400 && both.text().contains("a:twice:count:: or b:twice:count::"), "{}", both.text());
+    assert_eq!(server.get("/api/v1/profile?app=app&type=nothing").unwrap().status, 400);
+    let nothing = server.get("/api/v1/query?query=app.nothing&format=text").unwrap().text();
+    assert!(nothing.contains("types that there are of app: ") && nothing.contains("memory:live:count"), "{nothing}");
+}
+
 /// Scenario: a function that has nearly all of the time, a little in each of 9,000 callers: no path of it is large.
 /// Guarantee: it is the first name, as it is the first of `topk`; what was folded is at the end, and not marked as hot.
 #[test]

@@ -6,15 +6,17 @@ use hotspan_formats::diff_tree::{DiffTree, Presence};
 use hotspan_formats::{rate_text, svg, value_text};
 use hotspan_model::TenantId;
 use hotspan_query::{Engine, FlameAnswer, FlameQuery};
-use http::{HeaderValue, header};
+use http::{HeaderValue, Uri, header};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::ApiError;
 use super::asker::{Asker, Given};
 use super::flame_json::FlameJson;
+use super::known_parameters::{names_of, refuse_unknown};
 use super::profile::{TextParameters, exactness_json};
 use super::pyroscope::{check_types, ranged_query};
+use super::short_types::settle_query;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -54,7 +56,9 @@ pub(crate) async fn diff(
     Asker { core, tenant }: Asker,
     Given(parameters): Given<DiffParameters>,
     Given(text): Given<TextParameters>,
+    uri: Uri,
 ) -> Result<Response, ApiError> {
+    refuse_unknown(&uri, &[names_of::<DiffParameters>(), names_of::<TextParameters>()])?;
     let per = Per::parse(parameters.per.as_deref().unwrap_or("second"))?;
     let side = |name: &str, query: &Option<String>, from: &Option<String>, until: &Option<String>| {
         let text = query.clone().ok_or_else(|| ApiError::invalid(format!("{name} is missing")))?;
@@ -64,8 +68,12 @@ pub(crate) async fn diff(
         let query = query.map_err(|error| ApiError { message: format!("{name}: {}", error.message), ..error })?;
         Ok::<_, ApiError>((text, query))
     };
-    let left = side("baseline", &parameters.baseline, &parameters.baseline_from, &parameters.baseline_until)?;
-    let right = side("comparison", &parameters.comparison, &parameters.comparison_from, &parameters.comparison_until)?;
+    let mut left = side("baseline", &parameters.baseline, &parameters.baseline_from, &parameters.baseline_until)?;
+    let mut right =
+        side("comparison", &parameters.comparison, &parameters.comparison_from, &parameters.comparison_until)?;
+    for (text, query) in [&mut left, &mut right] {
+        settle_query(&core, &tenant, text, query).await?;
+    }
     check_types(&left.1, &right.1)?;
     let left = Selected::read(&core.engine, &tenant, left, per, "baseline").await?;
     let right = Selected::read(&core.engine, &tenant, right, per, "comparison").await?;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use hotspan_model::labels::{PROFILE_TYPE, SERVICE_NAME};
 use hotspan_model::{ProfileType, TenantId};
-use hotspan_query::{FlameQuery, SampleRow, Selector};
+use hotspan_query::{FlameQuery, Matcher, SampleRow, Selector};
 
 use super::ApiError;
 use crate::app::Core;
@@ -27,6 +27,10 @@ pub(crate) async fn no_samples(core: &Core, tenant: &TenantId, query: &FlameQuer
         text.push_str(&format!("what is named has samples of: {}\n", listed(&elsewhere)));
         return Ok(text);
     }
+    if let Some(said) = types_of_service(core, tenant, query).await? {
+        text.push_str(&said);
+        return Ok(text);
+    }
     let services = core.engine.label_values(tenant, SERVICE_NAME, &typed(profile_type), *from, *until).await?;
     if !services.is_empty() {
         text.push_str(&format!("services that have some: {}\n", listed(&services)));
@@ -47,6 +51,21 @@ async fn services_of_ids(core: &Core, tenant: &TenantId, query: &FlameQuery) -> 
     let label = |sample: &SampleRow, name| sample.labels.get(name).unwrap_or_default().to_owned();
     let named = |sample| format!("{} ({})", label(sample, SERVICE_NAME), label(sample, PROFILE_TYPE));
     Ok(page.rows.iter().map(named).collect::<BTreeSet<String>>().into_iter().collect())
+}
+
+/// What the service that is named has instead; also if what is named is a service and a type that it has not.
+async fn types_of_service(core: &Core, tenant: &TenantId, query: &FlameQuery) -> Result<Option<String>, ApiError> {
+    let named = query.selector.matchers.iter().filter(|matcher| matcher.name == SERVICE_NAME);
+    let Some(name) = named.filter_map(Matcher::equal_value).next_back() else { return Ok(None) };
+    let service_before = name.rsplit_once('.').map(|(service, _)| service);
+    for service in std::iter::once(name).chain(service_before) {
+        let selector = Selector::default().and(Matcher::equal(SERVICE_NAME, service));
+        let types = core.engine.label_values(tenant, PROFILE_TYPE, &selector, query.from, query.until).await?;
+        if !types.is_empty() {
+            return Ok(Some(format!("types that there are of {service}: {}\n", listed(&types))));
+        }
+    }
+    Ok(None)
 }
 
 fn typed(profile_type: &ProfileType) -> Selector {

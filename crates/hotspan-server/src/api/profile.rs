@@ -15,8 +15,10 @@ use serde_json::{Value, json};
 use super::ApiError;
 use super::asker::{Asker, Given};
 use super::flame_json::FlameJson;
+use super::known_parameters::{names_of, refuse_unknown};
 use super::no_samples::no_samples;
-use super::pyroscope::merged_pprof;
+use super::pyroscope::{merged_pprof, take_ids};
+use super::short_types::settle_type;
 use super::span_scope::{ScopeParameters, outlines_of, owners_in_trace};
 use crate::app::Core;
 use crate::time_text::parse_time;
@@ -83,7 +85,12 @@ pub(crate) async fn profile(
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
+    let known = [names_of::<ProfileParameters>(), names_of::<TextParameters>(), names_of::<ScopeParameters>()];
+    refuse_unknown(&uri, &known)?;
     let mut query = flame_query(&parameters, now_nanos())?;
+    if let Some(text) = &parameters.profile_type {
+        settle_type(&core, &tenant, text, &mut query).await?;
+    }
     let scope = scope.read()?;
     if let ([trace_id], [span_id]) = (query.traces.as_slice(), query.spans.as_slice()) {
         // A span that is not stored yet still has the samples that name it.
@@ -194,8 +201,8 @@ pub(crate) fn type_or_cpu(text: Option<&str>) -> Result<ProfileType, ApiError> {
     }
 }
 
+/// The question, about CPU time until the type that it names is settled.
 fn flame_query(parameters: &ProfileParameters, now: i64) -> Result<FlameQuery, ApiError> {
-    let profile_type = type_or_cpu(parameters.profile_type.as_deref())?;
     let mut selector = match &parameters.labels {
         Some(text) => Selector::parse(text).map_err(|error| ApiError::invalid(format!("labels: {error}")))?,
         None => Selector::default(),
@@ -214,29 +221,29 @@ fn flame_query(parameters: &ProfileParameters, now: i64) -> Result<FlameQuery, A
         .iter()
         .map(|text| parse_trace_id(text).ok_or_else(|| named("trace_id", text)))
         .collect::<Result<_, _>>()?;
-    let time = |name: &str, text: &Option<String>| match text {
-        Some(text) => parse_time(text, now).map(Some).map_err(|error| ApiError::invalid(format!("{name}: {error}"))),
-        None => Ok(None),
-    };
-    let has_ids = parameters.span_id.is_some() || parameters.trace_id.is_some();
-    // A span or trace is found wherever it is; everything else is about the last hour.
-    let until = time("until", &parameters.until)?.unwrap_or(if has_ids { i64::MAX } else { now });
-    let default_from = if has_ids { 0 } else { until.saturating_sub(DEFAULT_RANGE) };
-    let from = time("from", &parameters.from)?.unwrap_or(default_from);
-    if from >= until {
-        return Err(ApiError::invalid("from must be before until"));
-    }
-    Ok(FlameQuery {
-        any_period: parameters.profile_type.as_ref().is_none_or(|text| !text.contains(':')),
-        profile_type,
+    let mut query = FlameQuery {
+        any_period: true,
+        profile_type: ProfileType::cpu(),
         selector,
-        from,
-        until,
         spans,
         traces,
         max_nodes: parameters.max_nodes.unwrap_or(8192),
         ..FlameQuery::default()
-    })
+    };
+    take_ids(&mut query)?;
+    let time = |name: &str, text: &Option<String>| match text {
+        Some(text) => parse_time(text, now).map(Some).map_err(|error| ApiError::invalid(format!("{name}: {error}"))),
+        None => Ok(None),
+    };
+    let has_ids = !query.spans.is_empty() || !query.traces.is_empty();
+    // A span or trace is found wherever it is; everything else is about the last hour.
+    query.until = time("until", &parameters.until)?.unwrap_or(if has_ids { i64::MAX } else { now });
+    let default_from = if has_ids { 0 } else { query.until.saturating_sub(DEFAULT_RANGE) };
+    query.from = time("from", &parameters.from)?.unwrap_or(default_from);
+    if query.from >= query.until {
+        return Err(ApiError::invalid("from must be before until"));
+    }
+    Ok(query)
 }
 
 /// Flamebearer JSON with what the numbers rest on.

@@ -15,6 +15,7 @@ use super::merge::diff_tree;
 use super::selection::{max_nodes, written_query};
 use crate::api::ApiError;
 use crate::api::asker::{Asker, Given};
+use crate::api::short_types::settle_query;
 use crate::time_text::parse_time;
 
 const SECOND: i64 = 1_000_000_000;
@@ -41,7 +42,8 @@ pub(super) async fn render(
     Given(parameters): Given<RenderParameters>,
 ) -> Result<Response, ApiError> {
     let text = parameters.query.as_deref().ok_or_else(|| ApiError::invalid("query is missing"))?;
-    let query = ranged_query(text, &parameters.from, &parameters.until, parameters.max_nodes)?;
+    let mut query = ranged_query(text, &parameters.from, &parameters.until, parameters.max_nodes)?;
+    settle_query(&core, &tenant, text, &mut query).await?;
     let answer = core.engine.flame(&tenant, &query).await?;
     if parameters.format.as_deref() == Some("dot") {
         let text = dot::encode(&answer.tree, &query.profile_type.sample_unit, 100);
@@ -96,10 +98,14 @@ pub(super) async fn render_diff(
 ) -> Result<Response, ApiError> {
     let side = |name: &str, query: &Option<String>, from, until| {
         let text = query.as_deref().ok_or_else(|| ApiError::invalid(format!("{name} is missing")))?;
-        ranged_query(text, from, until, parameters.max_nodes)
+        Ok::<_, ApiError>((text.to_owned(), ranged_query(text, from, until, parameters.max_nodes)?))
     };
-    let left = side("leftQuery", &parameters.left_query, &parameters.left_from, &parameters.left_until)?;
-    let right = side("rightQuery", &parameters.right_query, &parameters.right_from, &parameters.right_until)?;
+    let mut left = side("leftQuery", &parameters.left_query, &parameters.left_from, &parameters.left_until)?;
+    let mut right = side("rightQuery", &parameters.right_query, &parameters.right_from, &parameters.right_until)?;
+    for (text, query) in [&mut left, &mut right] {
+        settle_query(&core, &tenant, text, query).await?;
+    }
+    let ((_, left), (_, right)) = (left, right);
     let tree = diff_tree(&core.engine, &tenant, &left, &right).await?;
     Ok(Json(FlamebearerProfile::double(&tree, &left.profile_type)).into_response())
 }

@@ -12,8 +12,10 @@ use serde_json::{Value, json};
 use super::render::ranged_query;
 use crate::api::ApiError;
 use crate::api::asker::{Asker, Given};
+use crate::api::known_parameters::{names_of, refuse_unknown};
 use crate::api::no_samples::no_samples;
 use crate::api::profile::{AskedFlame, TextParameters, exactness_json, flame_response};
+use crate::api::short_types::settle_query;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -36,9 +38,11 @@ pub(super) async fn query(
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
+    refuse_unknown(&uri, &[names_of::<QueryParameters>(), names_of::<TextParameters>()])?;
     let text = parameters.query.as_deref().ok_or_else(|| ApiError::invalid("query is missing"))?;
     let (text, top) = top_query(text)?;
-    let query = ranged_query(text, &parameters.from, &parameters.until, parameters.max_nodes)?;
+    let mut query = ranged_query(text, &parameters.from, &parameters.until, parameters.max_nodes)?;
+    settle_query(&core, &tenant, text, &mut query).await?;
     // Sums by function need every path: one that is called from everywhere may have small paths alone.
     let whole = FlameQuery { max_nodes: 0, ..query.clone() };
     if let Some(count) = top {
@@ -80,13 +84,15 @@ pub(super) async fn query(
     }
 }
 
-/// Takes `topk(10, query)` apart.
+/// Takes `topk(10, query)` apart, in any case and with spaces wherever people write them.
 fn top_query(text: &str) -> Result<(&str, Option<usize>), ApiError> {
     let trimmed = text.trim();
-    let Some(inner) = trimmed.strip_prefix("topk(").and_then(|rest| rest.strip_suffix(')')) else {
+    let (word, rest) = trimmed.split_at(trimmed.find('(').unwrap_or(trimmed.len()));
+    if !word.trim_end().eq_ignore_ascii_case("topk") || rest.is_empty() {
         return Ok((trimmed, None));
-    };
+    }
     let wrong = || ApiError::invalid(format!("{trimmed:?} is not of the form topk(10, query)"));
+    let inner = rest.strip_prefix('(').and_then(|rest| rest.strip_suffix(')')).ok_or_else(wrong)?;
     let (count, query) = inner.split_once(',').ok_or_else(wrong)?;
     let count = count.trim().parse::<usize>().ok().filter(|count| *count > 0).ok_or_else(wrong)?;
     Ok((query.trim(), Some(count)))
@@ -101,6 +107,10 @@ mod tests {
     fn topk() {
         assert_eq!(top_query(r#" topk(10, shop.cpu{a="b,c"}) "#).unwrap(), (r#"shop.cpu{a="b,c"}"#, Some(10)));
         assert_eq!(top_query("shop.cpu").unwrap(), ("shop.cpu", None));
-        assert!(top_query("topk(x, y)").is_err() && top_query("topk(0, y)").is_err());
+        assert_eq!(top_query("TOPK ( 2 , topk.cpu )").unwrap(), ("topk.cpu", Some(2)));
+        assert_eq!(top_query("topk.cpu{a=\"(\"}").unwrap(), ("topk.cpu{a=\"(\"}", None));
+        for wrong in ["topk(x, y)", "topk(0, y)", "topk(2, y", "topk(2)", "topk(2, y) by"] {
+            assert!(top_query(wrong).is_err(), "{wrong}");
+        }
     }
 }

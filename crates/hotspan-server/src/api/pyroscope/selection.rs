@@ -1,6 +1,6 @@
 //! From the words of a request to a question: types, selectors, ids and times, each checked once, here.
 
-use hotspan_formats::span_identity::{IdentityLabel, classify, parse_span_id, parse_trace_id};
+use hotspan_formats::span_identity::{Identity, IdentityLabel, classify, parse_span_id, parse_trace_id};
 use hotspan_lake::catalog::now_nanos;
 use hotspan_model::labels::SERVICE_NAME;
 use hotspan_model::{ProfileId, ProfileType, SpanId, TraceId};
@@ -75,30 +75,51 @@ pub(super) fn profile_ids(texts: &[String]) -> Result<Vec<ProfileId>, ApiError> 
 }
 
 /// Takes ids out of the selector of a question and makes them what they are: `{span_id="…"}` never is a label.
-pub(super) fn take_ids(query: &mut FlameQuery) -> Result<(), ApiError> {
+pub(in crate::api) fn take_ids(query: &mut FlameQuery) -> Result<(), ApiError> {
     let matchers = std::mem::take(&mut query.selector.matchers);
     for matcher in matchers {
-        let meaning = classify(&matcher.name);
-        if !matches!(meaning, Some(IdentityLabel::Span | IdentityLabel::Trace)) {
-            query.selector.matchers.push(matcher);
-            continue;
+        let name = &matcher.name;
+        match classify(name) {
+            Some(IdentityLabel::Span | IdentityLabel::Trace) => {}
+            Some(IdentityLabel::LocalRoot) => {
+                return Err(ApiError::invalid(format!(
+                    "{name}: samples are found by span and trace; those that name only a local root have it as span_id"
+                )));
+            }
+            _ => {
+                query.selector.matchers.push(matcher);
+                continue;
+            }
         }
-        let Some(value) = matcher.equal_value().map(str::to_owned) else {
-            return Err(ApiError::invalid(format!("{} can only be compared with =", matcher.name)));
+        let Some(value) = matcher.equal_value() else {
+            return Err(ApiError::invalid(format!("{name} can only be compared with =")));
         };
-        if meaning == Some(IdentityLabel::Span) {
-            query.spans.extend(span_ids(&[value])?);
-        } else {
-            query.traces.extend(trace_ids(&[value])?);
+        // As in the labels of a sample, some spellings are decimal.
+        let mut identity = Identity::default();
+        identity.take_text(name, value);
+        if identity.span.is_none() && identity.trace.is_none() {
+            return Err(ApiError::invalid(format!("{name}: {value:?} is not an id")));
         }
+        query.spans.extend(identity.span);
+        query.traces.extend(identity.trace);
     }
     Ok(())
 }
 
 /// Reads `<type>{matchers}`, where the type is a five-part id, a short name, or `service.short-name`.
 pub(super) fn written_query(text: &str) -> Result<FlameQuery, ApiError> {
+    if text.trim().is_empty() {
+        return Err(ApiError::invalid("the query is empty; {} selects everything"));
+    }
     let (name, rest) = text.split_at(text.find('{').unwrap_or(text.len()));
     let name = name.trim();
+    // What looks like a function or a condition is no service that happens to be called so.
+    if let Some(found) = name.chars().find(|c| "()}\",=".contains(*c)) {
+        return Err(ApiError::invalid(format!(
+            "{found:?} can't stand in {name:?}: write service.type{{label=\"value\"}}, or topk(10, …) around it; \
+             a service with such a name is written {{service_name=\"…\"}}"
+        )));
+    }
     let mut query = FlameQuery { selector: selector(rest)?, ..FlameQuery::default() };
     let short = name.rsplit_once('.').and_then(|(service, short)| Some((service, short.parse::<ProfileType>().ok()?)));
     query.any_period = !name.contains(':');
@@ -141,5 +162,32 @@ mod tests {
         let service = written_query("shop.eu").unwrap();
         assert_eq!(service.selector.matchers[0].equal_value(), Some("shop.eu"));
         assert!(written_query("a:b{}").is_err() && written_query(r#"cpu{span_id=~"a"}"#).is_err());
+    }
+
+    /// Scenario: queries with functions that there are none of, conditions without braces, ids that are none, and ids in
+    /// the decimal spellings in which samples bring them.
+    /// Guarantee: the first are refused with what is wrong; the last find what the samples were stored under.
+    #[test]
+    fn wrong_queries_and_decimal_ids() {
+        for (text, named) in [
+            ("", "empty"),
+            (" ", "empty"),
+            ("rate(shop.cpu)", "'('"),
+            ("sum(shop.cpu{a=b})", "'('"),
+            ("shop.cpu) by (x", "')'"),
+            ("topk 2, shop.cpu", "','"),
+            ("shop.cpu, region=eu", "','"),
+            (r#"shop{span_id=""}"#, "span_id: \"\" is not an id"),
+            (r#"shop{trace_id="x y"}"#, "trace_id: \"x y\" is not an id"),
+            (r#"shop{local_root_span_id="ab"}"#, "local_root_span_id: "),
+        ] {
+            let error = written_query(text).unwrap_err().message;
+            assert!(error.contains(named), "{text}: {error}");
+        }
+        for text in [r#"shop{dd.span_id="1234"}"#, r#"shop{"span id"="1234"}"#, r#"shop{span_id="4d2"}"#] {
+            assert_eq!(written_query(text).unwrap().spans, ["00000000000004d2".parse().unwrap()], "{text}");
+        }
+        let trace = written_query(r#"shop{dd.trace_id="1234"}"#).unwrap().traces;
+        assert_eq!(trace, ["000000000000000000000000000004d2".parse().unwrap()]);
     }
 }

@@ -3,12 +3,15 @@
 use axum::Json;
 use hotspan_model::labels::SERVICE_NAME;
 use hotspan_query::{FARTHEST_SAMPLE, FlameQuery, Matcher, SampleRow, Selector};
+use http::Uri;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::selection::{profile_type, span_ids, trace_ids};
+use super::selection::{span_ids, trace_ids};
 use crate::api::ApiError;
 use crate::api::asker::{Asker, Given};
+use crate::api::known_parameters::{names_of, refuse_unknown};
+use crate::api::short_types::settle_type;
 use crate::time_text::parse_time;
 
 /// Samples of one page where the asker does not say, and at most.
@@ -36,9 +39,15 @@ pub(super) struct SampleParameters {
 pub(super) async fn samples(
     Asker { core, tenant }: Asker,
     Given(parameters): Given<SampleParameters>,
+    uri: Uri,
 ) -> Result<Json<Value>, ApiError> {
-    if parameters.trace_id.is_none() && parameters.span_id.is_none() {
+    refuse_unknown(&uri, &[names_of::<SampleParameters>()])?;
+    let ids = [("trace_id", &parameters.trace_id), ("span_id", &parameters.span_id)];
+    if ids.iter().all(|(_, id)| id.is_none()) {
         return Err(ApiError::invalid("trace_id or span_id is missing"));
+    }
+    if let Some((name, _)) = ids.iter().find(|(_, id)| id.as_ref().is_some_and(String::is_empty)) {
+        return Err(ApiError::invalid(format!("{name} is empty")));
     }
     let now = hotspan_lake::catalog::now_nanos();
     let time = |name: &str, text: &Option<String>, default: i64| match text {
@@ -49,8 +58,7 @@ pub(super) async fn samples(
     if let Some(service) = &parameters.service_name {
         selector = selector.and(Matcher::equal(SERVICE_NAME, service.as_str()));
     }
-    let query = FlameQuery {
-        profile_type: parameters.kind.as_deref().map(profile_type).transpose()?.unwrap_or_default(),
+    let mut query = FlameQuery {
         selector,
         from: time("start_time", &parameters.start_time, 0)?,
         until: time("end_time", &parameters.end_time, i64::MAX)?,
@@ -58,6 +66,12 @@ pub(super) async fn samples(
         traces: trace_ids(parameters.trace_id.as_slice())?,
         ..FlameQuery::default()
     };
+    if query.from >= query.until {
+        return Err(ApiError::invalid("start_time must be before end_time"));
+    }
+    if let Some(kind) = &parameters.kind {
+        settle_type(&core, &tenant, kind, &mut query).await?;
+    }
     let offset = parameters.offset.unwrap_or(0).min(FARTHEST_SAMPLE);
     let limit = parameters.limit.unwrap_or(PAGE).clamp(1, LARGEST_PAGE);
     if offset + limit > FARTHEST_SAMPLE {
