@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
+use anyhow::bail;
 use clap::{Args, ValueEnum};
+use serde_json::Value;
 
 use crate::client::{Client, ServerArguments};
 use crate::screen::{Screen, TimeArguments, write_answer};
@@ -108,5 +110,19 @@ pub(crate) fn run(arguments: &DiffArguments) -> anyhow::Result<()> {
     question.extend(times.into_iter().filter_map(|(name, time)| Some((name, time.clone()?))));
     question.extend(screen.parameters());
     let answer = Client::new(&arguments.server).ask("/api/v1/diff", &question)?;
-    write_answer(&answer.body, arguments.output.as_deref(), false)
+    write_answer(&answer.body, arguments.output.as_deref(), false)?;
+    match (format, answer.json()) {
+        (DiffFormat::Json, Ok(json)) => check_sides(&json),
+        _ => Ok(()),
+    }
+}
+
+/// Of the other forms, a server refuses to draw a side without samples.
+fn check_sides(answer: &Value) -> anyhow::Result<()> {
+    for side in ["baseline", "comparison"] {
+        if answer[side]["exactness"]["samples"] == 0 {
+            bail!("{side}: no samples match {}", answer[side]["query"]);
+        }
+    }
+    Ok(())
 }

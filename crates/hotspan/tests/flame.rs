@@ -157,6 +157,31 @@ fn differences_are_normalised() {
     assert!(String::from_utf8_lossy(&no_spans.stderr).contains("comparison: there are no spans"), "{no_spans:?}");
 }
 
+/// Scenario: comparisons of which one side, or both, have no samples, as table, picture and JSON.
+/// Guarantee: an exit code that tells, the side and what there is instead; not a table in which everything is gone.
+#[test]
+fn empty_sides_are_told() {
+    let (store, server) = start();
+    ingest(&server, "my-service.cpu{v=1}", 10, "main;work 1000000");
+    let picture = store.path().join("empty.svg");
+    let forms: [&[&str]; 3] = [&[], &["-o", picture.to_str().unwrap()], &["--format", "json"]];
+    for (baseline, comparison, side) in [
+        ("my-service{v=1}", "my-service{v=nope}", "comparison"),
+        ("my-service{v=nope}", "my-service{v=1}", "baseline"),
+        ("nobody", "nobody", "baseline"),
+    ] {
+        for form in forms {
+            let output =
+                hotspan(&server, &[&["diff", "--baseline", baseline, "--comparison", comparison], form].concat());
+            let said = String::from_utf8(output.stderr).unwrap();
+            assert_eq!(output.status.code(), Some(1), "{said}");
+            assert!(said.contains(&format!("{side}: no samples")), "{form:?}: {said}");
+            assert!(form.contains(&"json") || said.contains("my-service"), "{form:?}: {said}");
+        }
+    }
+    assert!(!picture.exists());
+}
+
 /// Scenario: `flamegraph` asked for by a browser, by a script that wants JSON, and by curl.
 /// Guarantee: a page that needs nothing else, flamebearer JSON, and text with marks.
 #[test]

@@ -6,7 +6,7 @@ use hotspan_formats::diff_tree::{DiffTree, Presence};
 use hotspan_formats::{rate_text, svg, value_text};
 use hotspan_model::TenantId;
 use hotspan_query::{Engine, FlameAnswer, FlameQuery};
-use http::{HeaderValue, Uri, header};
+use http::{HeaderValue, StatusCode, Uri, header};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -14,9 +14,11 @@ use super::ApiError;
 use super::asker::{Asker, Given};
 use super::flame_json::FlameJson;
 use super::known_parameters::{names_of, refuse_unknown};
+use super::no_samples::no_samples;
 use super::profile::{TextParameters, exactness_json};
 use super::pyroscope::{check_types, ranged_query};
 use super::short_types::settle_query;
+use crate::app::Core;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -77,6 +79,11 @@ pub(crate) async fn diff(
     check_types(&left.1, &right.1)?;
     let left = Selected::read(&core.engine, &tenant, left, per, "baseline").await?;
     let right = Selected::read(&core.engine, &tenant, right, per, "comparison").await?;
+    let format = parameters.format.as_deref().unwrap_or("json");
+    // Drawn, an empty side would make all of the other look new or gone; who reads JSON sees how many samples there are.
+    if format != "json" {
+        refuse_empty(&core, &tenant, [("baseline", &left), ("comparison", &right)]).await?;
+    }
     let measure = Measure { left: left.units, right: right.units, noun: per.noun() };
     let limit = parameters.limit.unwrap_or(FUNCTIONS);
     let mut rows = function_changes(&DiffTree::new(&left.answer.tree, &right.answer.tree), &measure);
@@ -87,7 +94,7 @@ pub(crate) async fn diff(
     let typed = |content_type: &'static str, body: String| {
         ([(header::CONTENT_TYPE, HeaderValue::from_static(content_type))], body).into_response()
     };
-    Ok(match parameters.format.as_deref().unwrap_or("json") {
+    Ok(match format {
         "json" => {
             rows.truncate(limit);
             as_json(&left, &right, &measure, &rows, &tree).into_response()
@@ -104,6 +111,17 @@ pub(crate) async fn diff(
         }
         other => return Err(ApiError::invalid(format!("format {other:?} is not known; use json, text or svg"))),
     })
+}
+
+/// Tells that a side has no samples, and what there is instead.
+async fn refuse_empty(core: &Core, tenant: &TenantId, sides: [(&str, &Selected); 2]) -> Result<(), ApiError> {
+    for (name, side) in sides {
+        if side.answer.exactness.samples == 0 {
+            let told = no_samples(core, tenant, &side.query).await?;
+            return Err(ApiError { status: StatusCode::NOT_FOUND, message: format!("{name}: {}", told.trim_end()) });
+        }
+    }
+    Ok(())
 }
 
 /// What values are compared for each of.
@@ -151,7 +169,7 @@ impl Selected {
         if answer.exactness.samples > 0 && units <= 0.0 {
             let missing = match per {
                 Per::Request => "there are no spans of requests for it; compare per second instead",
-                _ => "its profiles do not say how long they took; compare with per=none",
+                _ => "its profiles do not say how long they took; compare sums instead (per=none, --per none)",
             };
             return Err(ApiError::invalid(format!("{name}: {missing}")));
         }
