@@ -44,7 +44,7 @@ pub(crate) struct PushArguments {
     /// When the profile started, for files that do not say; like 2026-01-31T10:00:00Z, 1700000000 or now-1h
     #[arg(long, value_name = "TIME")]
     from: Option<String>,
-    /// When the profile ended
+    /// When the profile ended; also its date if --from is not given
     #[arg(long, value_name = "TIME")]
     until: Option<String>,
     /// What the values are, for files that do not say (collapsed stacks): cpu, wall, alloc_space, … [default: cpu
@@ -96,6 +96,9 @@ fn push(client: &Client, query: &[(&str, &str)], path: &Path) -> anyhow::Result<
     } else {
         let file = File::open(path).context("cannot be opened")?;
         let facts = file.metadata().context("cannot be read")?;
+        if facts.is_dir() {
+            bail!("is a directory; name the files in it");
+        }
         // A pipe has no length to be told beforehand.
         (Box::new(file), facts.is_file().then_some(facts.len()))
     };

@@ -121,6 +121,34 @@ fn a_file_joins_its_span() {
     assert_eq!(range("2026-01-31T10:10:00Z", "2026-01-31T10:20:00Z"), 0);
 }
 
+/// Scenario: a file that says no time, pushed with its end alone; one whose start is after its end; a form of two files of
+/// which the second is broken.
+/// Guarantee: the first lies where it ended; the second is refused; of the form nothing is stored, and the part is named.
+#[test]
+fn ends_and_parts() {
+    let (store, server) = Server::configured("");
+    let file = store.path().join("cpu.collapsed");
+    std::fs::write(&file, "main;work 5\n").unwrap();
+    let file = file.to_str().unwrap();
+    stored(&server, &[file, "--service", "web", "--type", "cpu", "--until", "2026-01-31T10:00:00Z"]);
+    let samples =
+        |range: &str| server.get_json(&format!("/api/v1/query?query=web.cpu&{range}"))["exactness"]["samples"].clone();
+    assert_eq!(samples("from=2026-01-31T09:59:00Z&until=2026-01-31T10:01:00Z"), 1);
+    assert_eq!(samples("from=now-1h"), 0);
+    let reversed = push(&server, &[file, "--service", "web", "--from", "now", "--until", "now-1h"]);
+    let complaint = String::from_utf8(reversed.stderr).unwrap();
+    assert!(!reversed.status.success() && complaint.contains("from must not be after until"), "{complaint}");
+
+    let part = |name: &str, content: &str| {
+        format!("--XX\r\nContent-Disposition: form-data; name=\"{name}\"; filename=\"x\"\r\n\r\n{content}\r\n")
+    };
+    let form = format!("{}{}--XX--\r\n", part("good", "main;work 5\n"), part("bad", "{\"cut"));
+    let path = "/api/v1/profiles?service=form&type=cpu";
+    let answer = server.post(path, "multipart/form-data; boundary=XX", form.as_bytes()).unwrap();
+    assert!(answer.status == 400 && answer.text().contains("the part \\\"bad\\\" of the form: "), "{}", answer.text());
+    assert_eq!(flame(&server, "form.cpu")["numTicks"], 0);
+}
+
 /// Scenario: spans that name profiles in attributes, one by the file it wrote and one by an id, beside one that names
 /// a file which never came; the files are pushed without any id of a span.
 /// Guarantee: each file is the flame graph of the span that names it, of its trace, and of no other.
@@ -236,6 +264,8 @@ fn broken_files_are_named_and_leave_nothing() {
     let graph = flame(&server, "mixed.cpu");
     assert!(has_name(&graph, "main.spin") && !has_name(&graph, "Burn"), "{graph}");
 
+    let folder = push(&server, &[store.path().to_str().unwrap()]);
+    assert!(String::from_utf8_lossy(&folder.stderr).contains(": is a directory; name the files in it"), "{folder:?}");
     let wrong_label = push(&server, &[files[3], "--label", "noequals"]);
     assert!(String::from_utf8_lossy(&wrong_label.stderr).contains("name=value"));
     let nobody = Command::new(env!("CARGO_BIN_EXE_hotspan"))
@@ -287,7 +317,8 @@ fn long_recordings_pass_in_bounded_memory() {
     assert!(push_bytes("zipped", &zipped).status.success());
     assert_eq!(flame(&server, "zipped.cpu")["numTicks"].as_i64().unwrap(), of_one * 6);
     let text = push_bytes("text", "main;work 1\n".repeat(100_000).as_bytes());
-    assert!(String::from_utf8(text.stderr).unwrap().contains("more than 1048576 bytes"));
+    let complaint = String::from_utf8(text.stderr).unwrap();
+    assert!(complaint.contains("more than 1048576 bytes") && complaint.contains("limits.max_bytes"), "{complaint}");
 }
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {

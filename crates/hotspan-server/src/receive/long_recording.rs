@@ -55,7 +55,7 @@ impl Recording<'_> {
         let read = self.input()?.take(64 << 10).read_to_end(&mut head);
         read.map_err(|error| spool_failed(&self.app.settings.store, error))?;
         let limit = self.app.settings.limits.max_bytes;
-        if is_recording(&head) { Ok(()) } else { Err(Refusal::TooLarge { limit }) }
+        if is_recording(&head) { Ok(()) } else { Err(Refusal::NoChunks { limit }) }
     }
 
     /// Reads everything, and says how large the largest chunk is.

@@ -36,12 +36,28 @@ pub(crate) enum Refusal {
         /// The limit.
         limit: u64,
     },
+    /// A file of a format without chunks that is larger than a request may be.
+    #[error(
+        "the file has more than {limit} bytes, and only JFR recordings may be so large; split it, or raise limits.max_bytes"
+    )]
+    NoChunks {
+        /// The limit.
+        limit: usize,
+    },
     /// Bytes that can't be understood.
     #[error("{0}")]
     Invalid(String),
     /// A profile that can't be read.
     #[error("{0}")]
     Profile(FileError),
+    /// A profile that can't be read, of several in a form.
+    #[error("the part {part:?} of the form: {error}")]
+    Part {
+        /// Its name.
+        part: String,
+        /// What is wrong with it.
+        error: FileError,
+    },
     /// The sender went away, or fell silent, before its request was whole.
     #[error("{0}")]
     Interrupted(String),
@@ -61,8 +77,10 @@ impl Refusal {
     pub(crate) fn code(&self) -> Code {
         match self {
             Self::NotServing(_) | Self::OutOfSpace | Self::StoreFailed(_) => Code::Unavailable,
-            Self::Overloaded | Self::TooLarge { .. } | Self::FileTooLarge { .. } => Code::ResourceExhausted,
-            Self::Invalid(_) | Self::Profile(_) | Self::Interrupted(_) => Code::InvalidArgument,
+            Self::Overloaded | Self::TooLarge { .. } | Self::FileTooLarge { .. } | Self::NoChunks { .. } => {
+                Code::ResourceExhausted
+            }
+            Self::Invalid(_) | Self::Profile(_) | Self::Part { .. } | Self::Interrupted(_) => Code::InvalidArgument,
             Self::Unsupported(_) => Code::Unimplemented,
             Self::NoTenant => Code::Unauthenticated,
         }
@@ -71,8 +89,12 @@ impl Refusal {
     /// The HTTP status, which OTLP senders retry on 429 and 503 only.
     pub(crate) fn http_status(&self) -> http::StatusCode {
         match self {
-            Self::TooLarge { .. } | Self::FileTooLarge { .. } => http::StatusCode::PAYLOAD_TOO_LARGE,
-            Self::Profile(error) if error.fault == Fault::TooLarge => http::StatusCode::PAYLOAD_TOO_LARGE,
+            Self::TooLarge { .. } | Self::FileTooLarge { .. } | Self::NoChunks { .. } => {
+                http::StatusCode::PAYLOAD_TOO_LARGE
+            }
+            Self::Profile(error) | Self::Part { error, .. } if error.fault == Fault::TooLarge => {
+                http::StatusCode::PAYLOAD_TOO_LARGE
+            }
             Self::Interrupted(_) => http::StatusCode::REQUEST_TIMEOUT,
             Self::Unsupported(_) => http::StatusCode::UNSUPPORTED_MEDIA_TYPE,
             other => other.code().http_status(),
@@ -96,8 +118,8 @@ impl Refusal {
             Self::Overloaded => "overloaded",
             Self::OutOfSpace => "out_of_space",
             Self::StoreFailed(_) => "store_failed",
-            Self::TooLarge { .. } | Self::FileTooLarge { .. } => "too_large",
-            Self::Invalid(_) | Self::Profile(_) => "invalid",
+            Self::TooLarge { .. } | Self::FileTooLarge { .. } | Self::NoChunks { .. } => "too_large",
+            Self::Invalid(_) | Self::Profile(_) | Self::Part { .. } => "invalid",
             Self::Interrupted(_) => "interrupted",
             Self::Unsupported(_) => "unsupported",
             Self::NoTenant => "no_tenant",

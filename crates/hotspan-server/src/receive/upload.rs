@@ -67,8 +67,10 @@ async fn store_form(app: &Arc<App>, request: Request, (options, name): NamedOpti
         if files.is_empty() {
             return Err(Refusal::Invalid("the form has no file".to_owned()));
         }
-        for (_, file) in files {
-            sink.push(name.mark(decode_file(file, &options)?));
+        for (part, file) in files {
+            let read = decode_file(file, &options);
+            let read = read.map_err(|error| Refusal::Part { part: part.clone(), error })?;
+            sink.push(name.mark(read));
         }
         Ok(())
     };
@@ -105,9 +107,10 @@ fn options(uri: &Uri) -> Result<NamedOptions, Refusal> {
     let Query(pairs) = Query::<Vec<(String, String)>>::try_from_uri(uri)
         .map_err(|error| Refusal::Invalid(format!("the parameters can't be read: {}", error.body_text())))?;
     let now = now_nanos();
-    let mut options = DecodeOptions { from: now, ..DecodeOptions::default() };
+    let mut options = DecodeOptions::default();
     let mut link = Link::default();
     let mut kind = None;
+    let (mut from, mut until) = (None, None);
     let mut file_name = UploadName::default();
     for (key, value) in &pairs {
         let no_id = || Refusal::Invalid(format!("{key}: {value:?} is not an id"));
@@ -123,8 +126,8 @@ fn options(uri: &Uri) -> Result<NamedOptions, Refusal> {
             }
             "trace_id" => link.trace_id = parse_trace_id(value).ok_or_else(no_id)?,
             "span_id" => link.span_id = parse_span_id(value).ok_or_else(no_id)?,
-            "from" => options.from = time()?,
-            "until" => options.until = time()?,
+            "from" => from = Some(time()?),
+            "until" => until = Some(time()?),
             "name" => options.name = Some(value.clone()),
             "sample_rate" | "sampleRate" => {
                 let rate = value.parse().ok().filter(|rate| *rate > 0);
@@ -142,6 +145,14 @@ fn options(uri: &Uri) -> Result<NamedOptions, Refusal> {
             }
         }
     }
+    if let (Some(from), Some(until)) = (from, until)
+        && from > until
+    {
+        return Err(Refusal::Invalid("from must not be after until".to_owned()));
+    }
+    // A profile of which only the end is known is dated by that.
+    options.from = from.or(until).unwrap_or(now);
+    options.until = until.unwrap_or_default();
     options.link = link;
     options.text_type = kind.map(|kind| text_type(kind, options.sample_rate)).transpose()?;
     Ok((options, file_name))
