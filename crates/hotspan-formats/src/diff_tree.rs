@@ -68,13 +68,14 @@ impl DiffNode {
 pub struct DiffTree {
     nodes: Vec<DiffNode>,
     names: Vec<String>,
+    folded: u64,
 }
 
 impl DiffTree {
     /// Lays `right` over `left`.
     pub fn new(left: &FlameTree, right: &FlameTree) -> Self {
-        let mut tree =
-            Self { nodes: vec![DiffNode { in_left: true, in_right: true, ..DiffNode::default() }], names: Vec::new() };
+        let root = DiffNode { in_left: true, in_right: true, ..DiffNode::default() };
+        let mut tree = Self { nodes: vec![root], names: Vec::new(), folded: 0 };
         let mut names: HashMap<String, u32> = HashMap::new();
         let mut children: HashMap<(usize, u32), usize> = HashMap::new();
         for (source, is_left) in [(left, true), (right, false)] {
@@ -123,7 +124,7 @@ impl DiffTree {
         let (_, threshold, _) = sizes.select_nth_unstable_by(max_nodes - 1, |a, b| b.cmp(a));
         let threshold = *threshold;
         let mut room = max_nodes - self.nodes.iter().skip(1).filter(|node| size(node) > threshold).count();
-        let mut small = Self { nodes: vec![self.nodes[0].clone()], names: self.names };
+        let mut small = Self { nodes: vec![self.nodes[0].clone()], names: self.names, folded: self.folded };
         let other = small.names.iter().position(|name| name == OTHER).unwrap_or_else(|| {
             small.names.push(OTHER.to_owned());
             small.names.len() - 1
@@ -143,6 +144,7 @@ impl DiffTree {
                 }
                 continue;
             }
+            small.folded += 1;
             // What lies below a folded node is in its total already.
             let at = if parent_kept {
                 let at = *others.entry(parent).or_insert_with(|| {
@@ -157,6 +159,11 @@ impl DiffTree {
             places[index] = (at, false);
         }
         small
+    }
+
+    /// How many nodes pruning has folded away.
+    pub fn folded(&self) -> u64 {
+        self.folded
     }
 
     /// All nodes, parents first.
@@ -199,6 +206,7 @@ mod tests {
             assert_eq!((root.left.total, root.right.total), (53, 72));
             let kept = (1..tree.nodes().len()).filter(|node| tree.name(*node) != OTHER).count();
             assert_eq!(kept, max_nodes.min(7), "{max_nodes}");
+            assert_eq!(kept as u64 + tree.folded(), 7, "{max_nodes}");
             for (index, node) in tree.nodes().iter().enumerate() {
                 let below = |side: fn(&DiffNode) -> Side| {
                     let children = tree.nodes().iter().enumerate().skip(1).filter(|(_, child)| child.parent == index);

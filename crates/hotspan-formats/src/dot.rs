@@ -8,15 +8,20 @@ use hotspan_model::FlameTree;
 use crate::top_table::top_functions;
 use crate::value_text::{percent, value_text};
 
-/// Writes the call graph of the `max_functions` functions with the largest totals.
+/// Writes the call graph of the `max_functions` functions with the largest totals, and says how many there are besides.
 pub fn encode(tree: &FlameTree, unit: &str, max_functions: usize) -> String {
     let mut functions = top_functions(tree);
     functions.sort_by(|a, b| (b.total, &a.name).cmp(&(a.total, &b.name)));
+    let left_out = functions.len().saturating_sub(max_functions);
     functions.truncate(max_functions);
     let number: HashMap<&str, usize> =
         functions.iter().enumerate().map(|(index, row)| (row.name.as_str(), index)).collect();
 
     let mut out = String::from("digraph calls {\n  node [shape=box, fontname=\"sans-serif\"];\n");
+    if left_out > 0 {
+        // Writing into a String can't fail.
+        let _ = writeln!(out, "  label=\"{left_out} smaller functions not shown\";");
+    }
     for (index, row) in functions.iter().enumerate() {
         let share = percent(row.total, tree.total());
         let label = format!(
@@ -26,7 +31,6 @@ pub fn encode(tree: &FlameTree, unit: &str, max_functions: usize) -> String {
             value_text(row.total, unit)
         );
         let size = 8.0 + 16.0 * (percent(row.self_value, tree.total()) / 100.0).max(0.0).sqrt();
-        // Writing into a String can't fail.
         let _ = writeln!(out, "  n{index} [label={}, fontsize={size:.1}];", quoted(&label));
     }
 
@@ -76,5 +80,7 @@ mod tests {
         let text = encode(&tree, "count", 10);
         assert_eq!(text.matches(" -> ").count(), 3);
         assert!(text.contains(r#"label="say \"hi\"\n4 of 4 (100.00%)""#), "{text}");
+        assert!(!text.contains("not shown"));
+        assert!(encode(&tree, "count", 2).contains("  label=\"1 smaller functions not shown\";\n"));
     }
 }

@@ -30,8 +30,8 @@ svg{width:100%;height:auto}table{border-collapse:collapse}td,th{padding:.1rem .8
 td:last-child,th:last-child{text-align:left;font-family:ui-monospace,monospace;overflow-wrap:anywhere}\
 a{color:#0550ae}small{color:#777}";
 
-/// Writes the page.
-pub fn flame_page(tree: &FlameTree, options: &PageOptions) -> String {
+/// Writes the page. What is drawn may be pruned; functions are summed over the whole tree.
+pub fn flame_page(drawn: &FlameTree, tree: &FlameTree, options: &PageOptions) -> String {
     let title = escaped(&options.title);
     let total = value_text(tree.total(), &options.unit);
     let mut page = format!(
@@ -54,7 +54,7 @@ pub fn flame_page(tree: &FlameTree, options: &PageOptions) -> String {
         return page;
     }
     let svg = SvgOptions { title: options.title.clone(), unit: options.unit.clone(), ..SvgOptions::default() };
-    page.push_str(&flame_svg(tree, &svg));
+    page.push_str(&flame_svg(drawn, &svg));
     page.push_str("<table>\n<tr><th>self<th><th>total<th><th>function</tr>\n");
     for row in top_functions(tree).iter().take(TOP_FUNCTIONS) {
         let _ = writeln!(
@@ -88,10 +88,11 @@ mod tests {
             evidence: "7 samples".into(),
             links: vec![("pprof".into(), "?a=\"><script>&format=pprof".into())],
         };
-        let page = flame_page(&tree, &options);
+        let page = flame_page(&tree, &tree, &options);
         assert!(page.contains("<svg") && page.contains("7 samples") && page.contains("100.00%"));
         assert_eq!((page.matches("<script>").count(), page.matches("<img").count()), (1, 0), "{page}");
         assert!(!page.contains("http://") || page.matches("http").count() == page.matches("http://www.w3.org").count());
-        assert!(flame_page(&FlameTree::default(), &options).contains("No samples"));
+        let nothing = FlameTree::default();
+        assert!(flame_page(&nothing, &nothing, &options).contains("No samples"));
     }
 }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::str::FromStr;
 
 use hotspan_model::FlameTree;
-use hotspan_model::flame::Children;
+use hotspan_model::flame::{Children, OTHER};
 
 use crate::diff_tree::{DiffTree, Presence};
 use crate::top_table::place_text;
@@ -23,6 +23,8 @@ pub struct SvgOptions {
     pub min_width: f64,
     /// Whose values decide how wide a bar of a comparison is.
     pub layout: DiffLayout,
+    /// Call paths that pruning has folded into `other`; said beside the graph.
+    pub folded: u64,
 }
 
 /// Which side of a comparison the widths come from.
@@ -40,7 +42,7 @@ pub enum DiffLayout {
 impl Default for SvgOptions {
     fn default() -> Self {
         let (title, unit) = (String::from("Flame graph"), String::from("count"));
-        Self { title, width: 1200, unit, min_width: 0.2, layout: DiffLayout::Both }
+        Self { title, width: 1200, unit, min_width: 0.2, layout: DiffLayout::Both, folded: 0 }
     }
 }
 
@@ -159,7 +161,10 @@ fn draw<'b>(children: &Children, options: &SvgOptions, bar: impl Fn(usize) -> Ba
         }
     }
     let height = TOP + (deepest + 2) * ROW;
-    let note = if left_out > 0 { format!(" · {left_out} bars too narrow to draw") } else { String::new() };
+    let mut note = if left_out > 0 { format!(" · {left_out} bars too narrow to draw") } else { String::new() };
+    if options.folded > 0 {
+        let _ = write!(note, " · {} small call paths folded into \"{OTHER}\"", options.folded);
+    }
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
          viewBox=\"0 0 {width} {height}\" font-family=\"ui-monospace,monospace\" font-size=\"12\">\n\
@@ -247,6 +252,9 @@ mod tests {
         assert!(svg.contains("&lt;script&gt;alert(1)&lt;/script&gt;") && svg.contains("a&amp;b?"));
         assert_eq!(svg.matches("<script>").count(), 1);
         assert_eq!(svg.matches("<g ").count(), 4);
+        assert!(!svg.contains("folded"));
+        let pruned = flame_svg(&tree, &SvgOptions { folded: 7, ..SvgOptions::default() });
+        assert!(pruned.contains("7 small call paths folded into &quot;other&quot;"), "{pruned}");
     }
 
     /// Scenario: a comparison with a new and a vanished function. Guarantee: both are marked.

@@ -31,6 +31,10 @@ pub(crate) struct FlameArguments {
     /// Leave out functions below this share of the whole, in percent
     #[arg(long, value_name = "PERCENT", default_value_t = 0.5)]
     min_percent: f64,
+    /// Call paths to show at most; the smallest beyond are folded, and said to be. Files for other tools (pprof,
+    /// collapsed, speedscope) are always whole [default: 8192]
+    #[arg(long, value_name = "NODES")]
+    max_nodes: Option<u32>,
     /// Lines to draw at most
     #[arg(long, value_name = "LINES", default_value_t = 200)]
     lines: usize,
@@ -99,6 +103,7 @@ pub(crate) fn run(arguments: &FlameArguments) -> anyhow::Result<()> {
         ("min_percent", arguments.min_percent.to_string()),
         ("lines", arguments.lines.to_string()),
     ]);
+    question.extend(arguments.max_nodes.map(|nodes| ("max_nodes", nodes.to_string())));
     question.extend(screen.parameters());
     let answer = Client::new(&arguments.server).ask("/api/v1/query", &question)?;
     write_answer(&answer.body, arguments.output.as_deref(), format == FlameFormat::Pprof)

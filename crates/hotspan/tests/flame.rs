@@ -157,6 +157,60 @@ fn differences_are_normalised() {
     assert!(String::from_utf8_lossy(&no_spans.stderr).contains("comparison: there are no spans"), "{no_spans:?}");
 }
 
+/// Scenario: a graph of more call paths than are shown, written as files for other tools, drawn, and asked for with more or
+/// fewer nodes than there may be.
+/// Guarantee: files have every path; pictures and text say how many they fold, and count functions over all paths; one
+/// rule for the number of nodes, wherever it is given.
+#[test]
+fn files_are_whole_and_pictures_say_what_they_fold() {
+    let (store, server) = start();
+    let callers = (0..9000).map(|n| format!("main;caller{n};hot 10\n"));
+    let stacks: String = callers.chain(["main;big 5000\n".to_owned()]).collect();
+    ingest(&server, "wide.cpu", 10, &stacks);
+    let written = |name: &str, more: &[&str]| {
+        let file = store.path().join(name).to_str().unwrap().to_owned();
+        printed(&server, &[&["flame", "wide.cpu", "-o", &file], more].concat());
+        std::fs::read(file).unwrap()
+    };
+    let text = |name: &str, more: &[&str]| String::from_utf8(written(name, more)).unwrap();
+    for more in [&[][..], &["--max-nodes", "10"]] {
+        assert_eq!(text("wide.collapsed", more).lines().count(), 9001);
+        let speedscope: Value = serde_json::from_str(&text("wide.speedscope.json", more)).unwrap();
+        assert_eq!(speedscope["shared"]["frames"].as_array().unwrap().len(), 9003);
+        std::fs::write(store.path().join("again.pb.gz"), written("wide.pb.gz", more)).unwrap();
+    }
+    printed(&server, &["push", store.path().join("again.pb.gz").to_str().unwrap(), "--service", "again"]);
+    let again = server.get_json("/api/v1/query?query=topk(1,again.cpu)&from=now-2h");
+    assert_eq!((&again["functions"][0]["name"], &again["functions"][0]["self"]), (&json!("hot"), &json!(90_000)));
+
+    assert!(text("wide.svg", &[]).contains("small call paths folded into &quot;other&quot;"));
+    let page = text("wide.html", &[]);
+    let table = page.split("<table>").nth(1).unwrap();
+    assert!(page.contains("small call paths folded into") && !table.contains("other"), "{table}");
+    assert!(
+        table.lines().nth(2).unwrap().contains("94.74%") && table.lines().nth(2).unwrap().contains("hot"),
+        "{table}"
+    );
+    let dot = server.get("/api/v1/query?query=wide.cpu&format=dot").unwrap().text();
+    assert!(dot.contains("8903 smaller functions not shown") && !dot.contains("other"), "{dot}");
+    let few = printed(&server, &["flame", "wide.cpu", "--max-nodes", "2"]);
+    assert!(few.contains("  … 18000 small call paths are folded into \"other\""), "{few}");
+    let diff = "/api/v1/diff?baseline=wide&comparison=again&per=none&from=now-2h";
+    assert!(server.get(&format!("{diff}&format=svg")).unwrap().text().contains("small call paths folded into"));
+    assert!(server.get_json(diff)["pruned_nodes"].as_u64().unwrap() > 9000);
+
+    for path in ["/api/v1/profile?app=wide", "/api/v1/query?query=wide.cpu", "/pyroscope/render?query=wide.cpu", diff] {
+        for nodes in ["2000000", "-1"] {
+            let refused = server.get(&format!("{path}&max-nodes={nodes}")).unwrap();
+            assert!(refused.status == 400 && refused.text().contains("max_nodes is "), "{path}: {}", refused.text());
+        }
+    }
+    let body = json!({ "query": "{ } | flame(cpu)", "max_nodes": 2_000_000 }).to_string();
+    assert_eq!(server.post("/api/v1/cohort", "application/json", body.as_bytes()).unwrap().status, 400);
+    let default = server.get_json("/api/v1/profile?app=wide&max_nodes=0");
+    assert_eq!(default["exactness"]["pruned_nodes"], 18_002 - 8_192);
+}
+
 /// Scenario: comparisons of which one side, or both, have no samples, as table, picture and JSON.
 /// Guarantee: an exit code that tells, the side and what there is instead; not a table in which everything is gone.
 #[test]

@@ -105,8 +105,10 @@ pub(crate) async fn diff(
         }
         "svg" => {
             let layout = parameters.layout.as_deref().unwrap_or("both").parse().map_err(ApiError::invalid)?;
+            let folded = tree.folded();
             let title = format!("{} -> {}{}", left.text, right.text, per_text(&measure));
-            let options = svg::SvgOptions { title, unit: unit.to_owned(), layout, ..svg::SvgOptions::default() };
+            let options =
+                svg::SvgOptions { title, unit: unit.to_owned(), layout, folded, ..svg::SvgOptions::default() };
             typed("image/svg+xml", svg::diff_svg(&tree, &options))
         }
         other => return Err(ApiError::invalid(format!("format {other:?} is not known; use json, text or svg"))),
@@ -209,6 +211,7 @@ fn as_json(
     FlameJson::double(tree, [&right.answer.tree, &left.answer.tree], profile_type)
         .telling("exactness", exactness_json(&right.answer.exactness))
         .telling("baseline_exactness", exactness_json(&left.answer.exactness))
+        .telling("pruned_nodes", tree.folded())
         .telling("baseline", left.json(measure.noun))
         .telling("comparison", right.json(measure.noun))
         .telling("per", measure.noun)

@@ -17,7 +17,7 @@ use super::asker::{Asker, Given};
 use super::flame_json::FlameJson;
 use super::known_parameters::{names_of, refuse_unknown};
 use super::no_samples::no_samples;
-use super::pyroscope::{merged_pprof, take_ids};
+use super::pyroscope::{max_nodes, merged_pprof, take_ids};
 use super::short_types::settle_type;
 use super::span_scope::{ScopeParameters, outlines_of, owners_in_trace};
 use crate::app::Core;
@@ -42,7 +42,7 @@ pub(crate) struct ProfileParameters {
     #[serde(alias = "to", alias = "end", alias = "end_time")]
     until: Option<String>,
     #[serde(alias = "maxNodes", alias = "max-nodes")]
-    max_nodes: Option<usize>,
+    max_nodes: Option<i64>,
     format: Option<String>,
 }
 
@@ -121,6 +121,13 @@ pub(crate) async fn flame_response(
     asked: &AskedFlame<'_>,
 ) -> Result<Response, ApiError> {
     let AskedFlame { query, format, text: drawing, uri, headers, ref if_empty } = *asked;
+    let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let format = match format {
+        "flamegraph" if accept.contains("application/json") => "json",
+        "flamegraph" if accept.contains("text/html") => "html",
+        "flamegraph" => "text",
+        other => other,
+    };
     if format == "pprof" {
         let merged = core.engine.merged_paths(tenant, query, LeafTrim::default()).await?;
         let body = gzip(&merged_pprof(&merged, query));
@@ -130,35 +137,38 @@ pub(crate) async fn flame_response(
         ];
         return Ok((headers, body).into_response());
     }
-    let answer = core.engine.flame(tenant, query).await?;
+    // Files that other tools read are whole, and so is what sums are made of; pictures and text show the largest nodes.
+    let is_whole = matches!(format, "collapsed" | "speedscope" | "dot" | "html");
+    let max_nodes = if is_whole { 0 } else { query.max_nodes };
+    let answer = core.engine.flame(tenant, &FlameQuery { max_nodes, ..query.clone() }).await?;
+    let folded = answer.exactness.pruned_nodes;
     let unit = query.profile_type.sample_unit.as_str();
     let title = query.profile_type.to_string();
-    let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let text = |content_type: &'static str, body: String| {
         ([(header::CONTENT_TYPE, HeaderValue::from_static(content_type))], body).into_response()
     };
-    let svg_options = svg::SvgOptions { title: title.clone(), unit: unit.to_owned(), ..svg::SvgOptions::default() };
     Ok(match format {
         "json" => flame_json(&answer, &query.profile_type),
         "packed" => {
             let content_type = HeaderValue::from_static("application/octet-stream");
             ([(header::CONTENT_TYPE, content_type)], packed(&answer, &query.profile_type)).into_response()
         }
-        "flamegraph" if accept.contains("application/json") => flame_json(&answer, &query.profile_type),
         "html" => text("text/html; charset=utf-8", page(&answer, query, uri)),
-        "flamegraph" if accept.contains("text/html") => text("text/html; charset=utf-8", page(&answer, query, uri)),
-        "flamegraph" | "text" if answer.exactness.samples == 0 => {
+        "text" if answer.exactness.samples == 0 => {
             let told = match if_empty {
                 Some(told) => told.clone(),
                 None => no_samples(core, tenant, query).await?,
             };
             text("text/plain; charset=utf-8", told)
         }
-        "flamegraph" | "text" => {
-            let options = drawing.options(unit, answer.exactness.pruned_nodes);
+        "text" => {
+            let options = drawing.options(unit, folded);
             text("text/plain; charset=utf-8", text_flame::text_flame(&answer.tree, &options))
         }
-        "svg" => text("image/svg+xml", svg::flame_svg(&answer.tree, &svg_options)),
+        "svg" => {
+            let options = svg::SvgOptions { title, unit: unit.to_owned(), folded, ..svg::SvgOptions::default() };
+            text("image/svg+xml", svg::flame_svg(&answer.tree, &options))
+        }
         "collapsed" => text("text/plain; charset=utf-8", collapsed::encode(&answer.tree)),
         "speedscope" => text("application/json", speedscope::encode(&answer.tree, &title, unit)),
         "dot" => text("text/vnd.graphviz", dot::encode(&answer.tree, unit, 100)),
@@ -173,7 +183,8 @@ pub(crate) async fn flame_response(
 
 /// The page for a browser, with the same answer in other forms one click away.
 fn page(answer: &FlameAnswer, query: &FlameQuery, uri: &Uri) -> String {
-    let Exactness { samples, linked_samples, spans, pruned_nodes, .. } = answer.exactness;
+    let drawn = answer.pruned(query.max_nodes);
+    let Exactness { samples, linked_samples, spans, pruned_nodes, .. } = drawn.exactness;
     let mut evidence = format!("{samples} samples");
     if linked_samples > 0 {
         evidence.push_str(&format!(", {linked_samples} of them in {spans} spans"));
@@ -188,6 +199,7 @@ fn page(answer: &FlameAnswer, query: &FlameQuery, uri: &Uri) -> String {
     let title = query.selector.matchers.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     let title = format!("{} {{{title}}}", query.profile_type);
     flame_page::flame_page(
+        &drawn.tree,
         &answer.tree,
         &flame_page::PageOptions { title, unit: query.profile_type.sample_unit.clone(), evidence, links },
     )
@@ -227,7 +239,7 @@ fn flame_query(parameters: &ProfileParameters, now: i64) -> Result<FlameQuery, A
         selector,
         spans,
         traces,
-        max_nodes: parameters.max_nodes.unwrap_or(8192),
+        max_nodes: max_nodes(parameters.max_nodes)?,
         ..FlameQuery::default()
     };
     take_ids(&mut query)?;

@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::api::QuestionError;
+use crate::api::pyroscope::max_nodes;
 use crate::time_text::parse_time;
 
 /// The body of a question, as it comes.
@@ -28,7 +29,7 @@ pub(crate) struct CohortBody {
     baseline_to: Option<Value>,
     format: Option<String>,
     #[serde(alias = "maxNodes")]
-    max_nodes: Option<usize>,
+    max_nodes: Option<i64>,
     limit: Option<usize>,
     links: Option<String>,
 }
@@ -78,15 +79,14 @@ pub(crate) struct CohortQuestion {
     pub(crate) scope: CohortScope,
     pub(crate) links: LinkPolicy,
     pub(crate) format: Option<String>,
-    /// Nodes of a flame graph; 0 for all.
+    /// Nodes of a flame graph.
     pub(crate) max_nodes: usize,
     /// Functions of a table.
     pub(crate) limit: usize,
 }
 
 const HOUR: i64 = 3600 * 1_000_000_000;
-/// Nodes of a flame graph, and functions of a table, where nothing is said.
-const NODES: usize = 8192;
+/// Functions of a table where nothing is said.
 const FUNCTIONS: usize = 50;
 
 impl CohortQuestion {
@@ -155,7 +155,7 @@ impl CohortQuestion {
             scope: body.scope.as_deref().unwrap_or("span").parse()?,
             links: body.links.as_deref().map_or(Ok(LinkPolicy::default()), str::parse)?,
             format: body.format,
-            max_nodes: body.max_nodes.unwrap_or(NODES),
+            max_nodes: max_nodes(body.max_nodes)?,
             limit: sink_limit.or(body.limit).unwrap_or(FUNCTIONS),
             program,
         })

@@ -26,7 +26,7 @@ use axum::routing::{get, post};
 
 pub(super) use merge::{check_types, merged_pprof};
 pub(super) use render::ranged_query;
-pub(super) use selection::take_ids;
+pub(super) use selection::{max_nodes, take_ids};
 use unary::MessageSize;
 
 use crate::app::App;

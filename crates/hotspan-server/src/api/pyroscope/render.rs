@@ -44,12 +44,14 @@ pub(super) async fn render(
     let text = parameters.query.as_deref().ok_or_else(|| ApiError::invalid("query is missing"))?;
     let mut query = ranged_query(text, &parameters.from, &parameters.until, parameters.max_nodes)?;
     settle_query(&core, &tenant, text, &mut query).await?;
-    let answer = core.engine.flame(&tenant, &query).await?;
     if parameters.format.as_deref() == Some("dot") {
+        // Functions are summed over all paths.
+        let answer = core.engine.flame(&tenant, &FlameQuery { max_nodes: 0, ..query.clone() }).await?;
         let text = dot::encode(&answer.tree, &query.profile_type.sample_unit, 100);
         let content_type = HeaderValue::from_static("text/vnd.graphviz");
         return Ok(([(header::CONTENT_TYPE, content_type)], text).into_response());
     }
+    let answer = core.engine.flame(&tenant, &query).await?;
     let mut profile = FlamebearerProfile::single(&answer.tree, &query.profile_type);
     // A span or trace that is found at any time has a timeline where its samples are.
     let is_open = query.until == i64::MAX;

@@ -27,8 +27,8 @@ pub(super) fn time_range(start: i64, end: i64) -> Result<(i64, i64), ApiError> {
     Ok((nanos(start), nanos(end.saturating_add(1))))
 }
 
-/// How many nodes to keep.
-pub(super) fn max_nodes(asked: Option<i64>) -> Result<usize, ApiError> {
+/// How many nodes to keep, for every address that takes a number of them.
+pub(in crate::api) fn max_nodes(asked: Option<i64>) -> Result<usize, ApiError> {
     match asked {
         None | Some(0) => Ok(DEFAULT_NODES),
         Some(nodes) if (1..=MOST_NODES).contains(&nodes) => Ok(nodes as usize),
