@@ -76,11 +76,11 @@ mod tests {
     /// Guarantee: all spellings are known; the other is named together with what there is.
     #[test]
     fn names_of_structures() {
-        assert_eq!(names_of::<Asked>(), ["type", "profile_type", "limit"]);
+        assert_eq!(names_of::<Asked>(), ["profile_type", "type", "limit"]);
         let check =
             |address: &'static str| refuse_unknown(&Uri::from_static(address), &[names_of::<Asked>(), &["app"]]);
         assert!(check("/x").is_ok() && check("/x?profile_type=cpu&limit=3&app=a").is_ok());
         let error = check("/x?app=a&tpye=wall").unwrap_err().message;
-        assert_eq!(error, "the parameter \"tpye\" is not known; there are type, profile_type, limit, app");
+        assert_eq!(error, "the parameter \"tpye\" is not known; there are profile_type, type, limit, app");
     }
 }

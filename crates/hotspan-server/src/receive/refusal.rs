@@ -25,7 +25,9 @@ pub(crate) enum Refusal {
     #[error("the store could not take the data: {0}")]
     StoreFailed(Arc<LakeError>),
     /// More bytes than a request may have.
-    #[error("the request has more than {limit} bytes after decompression; send smaller batches")]
+    #[error(
+        "the request has more than {limit} bytes after decompression; send smaller batches, or raise limits.max_bytes"
+    )]
     TooLarge {
         /// The limit.
         limit: usize,
@@ -38,7 +40,7 @@ pub(crate) enum Refusal {
     },
     /// A file of a format without chunks that is larger than a request may be.
     #[error(
-        "the file has more than {limit} bytes, and only JFR recordings may be so large; split it, or raise limits.max_bytes"
+        "the file has more than {limit} bytes, which only JFR recordings may have; split it, or raise limits.max_bytes"
     )]
     NoChunks {
         /// The limit.
