@@ -32,6 +32,9 @@ pub(crate) enum Refusal {
         /// The limit.
         limit: usize,
     },
+    /// Few bytes on the wire that are too much once decoded.
+    #[error("{0}")]
+    Expands(DecodeError),
     /// A file that is larger than an upload may be.
     #[error("the file has more than {limit} bytes; split it, or raise limits.max_upload_bytes")]
     FileTooLarge {
@@ -79,9 +82,11 @@ impl Refusal {
     pub(crate) fn code(&self) -> Code {
         match self {
             Self::NotServing(_) | Self::OutOfSpace | Self::StoreFailed(_) => Code::Unavailable,
-            Self::Overloaded | Self::TooLarge { .. } | Self::FileTooLarge { .. } | Self::NoChunks { .. } => {
-                Code::ResourceExhausted
-            }
+            Self::Overloaded
+            | Self::TooLarge { .. }
+            | Self::Expands(_)
+            | Self::FileTooLarge { .. }
+            | Self::NoChunks { .. } => Code::ResourceExhausted,
             Self::Invalid(_) | Self::Profile(_) | Self::Part { .. } | Self::Interrupted(_) => Code::InvalidArgument,
             Self::Unsupported(_) => Code::Unimplemented,
             Self::NoTenant => Code::Unauthenticated,
@@ -91,7 +96,7 @@ impl Refusal {
     /// The HTTP status, which OTLP senders retry on 429 and 503 only.
     pub(crate) fn http_status(&self) -> http::StatusCode {
         match self {
-            Self::TooLarge { .. } | Self::FileTooLarge { .. } | Self::NoChunks { .. } => {
+            Self::TooLarge { .. } | Self::Expands(_) | Self::FileTooLarge { .. } | Self::NoChunks { .. } => {
                 http::StatusCode::PAYLOAD_TOO_LARGE
             }
             Self::Profile(error) | Self::Part { error, .. } if error.fault == Fault::TooLarge => {
@@ -120,7 +125,8 @@ impl Refusal {
             Self::Overloaded => "overloaded",
             Self::OutOfSpace => "out_of_space",
             Self::StoreFailed(_) => "store_failed",
-            Self::TooLarge { .. } | Self::FileTooLarge { .. } | Self::NoChunks { .. } => "too_large",
+            Self::TooLarge { .. } | Self::Expands(_) | Self::FileTooLarge { .. } | Self::NoChunks { .. } => "too_large",
+            Self::Profile(error) | Self::Part { error, .. } if error.fault == Fault::TooLarge => "too_large",
             Self::Invalid(_) | Self::Profile(_) | Self::Part { .. } => "invalid",
             Self::Interrupted(_) => "interrupted",
             Self::Unsupported(_) => "unsupported",
@@ -142,7 +148,7 @@ impl From<CallError> for Refusal {
 
 impl From<DecodeError> for Refusal {
     fn from(error: DecodeError) -> Self {
-        Self::Invalid(error.to_string())
+        if error.is_too_large() { Self::Expands(error) } else { Self::Invalid(error.to_string()) }
     }
 }
 
