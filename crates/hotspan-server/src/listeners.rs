@@ -91,7 +91,7 @@ impl Role {
             Self::Http => crate::api::everything(app),
             Self::OtlpGrpc => crate::receive::otlp_grpc_routes().with_state(app),
             Self::OtlpHttp => crate::receive::otlp_http_routes().with_state(app),
-            Self::Tempo => crate::api::tempo_routes().merge(crate::api::health_routes()).with_state(app),
+            Self::Tempo => crate::api::tempo_alone(app),
         }
     }
 }

@@ -2,15 +2,21 @@
 
 use std::fmt::Write;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
+use hotspan_formats::otlp::Outcome;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 use crate::app::App;
 
 type Labels = Vec<(&'static str, &'static str)>;
+
+/// Bounds of the histogram of answers, in seconds: a look-up takes milliseconds, a statement of SQL may take minutes.
+const ANSWER_SECONDS: [f64; 12] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0];
 
 /// Counters of requests.
 #[derive(Debug)]
@@ -18,34 +24,79 @@ pub(crate) struct Metrics {
     registry: Registry,
     received_items: Family<Labels, Counter>,
     rejected_items: Family<Labels, Counter>,
+    rejected_samples: Counter,
+    cut_frames: Counter,
+    cut_texts: Family<Labels, Counter>,
+    repaired_texts: Family<Labels, Counter>,
     refused_requests: Family<Labels, Counter>,
+    queries_seconds: Family<Labels, Histogram>,
 }
 
 impl Default for Metrics {
     fn default() -> Self {
-        let mut registry = Registry::with_prefix("hotspan");
-        let received_items = Family::default();
-        let rejected_items = Family::default();
-        let refused_requests = Family::default();
-        registry.register("received_items", "Spans and profiles accepted", received_items.clone());
-        registry.register(
-            "rejected_items",
-            "Spans and profiles of accepted requests that were refused alone",
-            rejected_items.clone(),
-        );
-        registry.register("refused_requests", "Requests refused whole, by reason", refused_requests.clone());
-        Self { registry, received_items, rejected_items, refused_requests }
+        let metrics = Self {
+            registry: Registry::with_prefix("hotspan"),
+            received_items: Family::default(),
+            rejected_items: Family::default(),
+            rejected_samples: Counter::default(),
+            cut_frames: Counter::default(),
+            cut_texts: Family::default(),
+            repaired_texts: Family::default(),
+            refused_requests: Family::default(),
+            queries_seconds: Family::new_with_constructor(|| Histogram::new(ANSWER_SECONDS)),
+        };
+        metrics.registered()
     }
 }
 
 impl Metrics {
-    pub(crate) fn received(&self, signal: &'static str, accepted: u64, rejected: u64) {
-        self.received_items.get_or_create(&vec![("signal", signal)]).inc_by(accepted);
-        self.rejected_items.get_or_create(&vec![("signal", signal)]).inc_by(rejected);
+    fn registered(mut self) -> Self {
+        let registry = &mut self.registry;
+        registry.register("received_items", "Spans and profiles accepted", self.received_items.clone());
+        registry.register(
+            "rejected_items",
+            "Spans and profiles of accepted requests that were refused alone",
+            self.rejected_items.clone(),
+        );
+        registry.register(
+            "rejected_samples",
+            "Samples of accepted requests that were refused, those of refused profiles included",
+            self.rejected_samples.clone(),
+        );
+        registry.register(
+            "cut_frames",
+            "Frames that were cut from stacks deeper than the limit",
+            self.cut_frames.clone(),
+        );
+        registry.register("cut_texts", "Texts longer than the limit, kept up to it", self.cut_texts.clone());
+        registry.register(
+            "repaired_texts",
+            "Texts that were not UTF-8, kept with the wrong bytes replaced",
+            self.repaired_texts.clone(),
+        );
+        registry.register("refused_requests", "Requests refused whole, by reason", self.refused_requests.clone());
+        registry.register("queries_seconds", "How long questions took to answer", self.queries_seconds.clone());
+        self
+    }
+
+    /// Counts what a request held that was taken, and what was not taken of it.
+    pub(crate) fn received(&self, signal: &'static str, outcome: &Outcome) {
+        let labels = vec![("signal", signal)];
+        self.received_items.get_or_create(&labels).inc_by(outcome.accepted);
+        self.rejected_items.get_or_create(&labels).inc_by(outcome.rejected);
+        self.cut_texts.get_or_create(&labels).inc_by(outcome.cut_texts);
+        self.repaired_texts.get_or_create(&labels).inc_by(outcome.repaired_texts);
+        self.rejected_samples.inc_by(outcome.rejected_samples);
+        self.cut_frames.inc_by(outcome.cut_frames);
     }
 
     pub(crate) fn refused(&self, signal: &'static str, reason: &'static str) {
         self.refused_requests.get_or_create(&vec![("signal", signal), ("reason", reason)]).inc();
+    }
+
+    /// Counts a question that was answered, well or not.
+    pub(crate) fn answered(&self, api: &'static str, took: Duration) {
+        self.queries_seconds.get_or_create(&vec![("api", api)]).observe(took.as_secs_f64());
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use axum::extract::{Request, State};
 use axum::middleware::Next;
@@ -68,8 +68,10 @@ struct Running<'a> {
 }
 
 impl Running<'_> {
-    fn answered(mut self, is_failure: bool) {
-        let nanos = u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    /// Counts the answer, and says how long it took.
+    fn answered(mut self, is_failure: bool) -> Duration {
+        let took = self.began.elapsed();
+        let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
         self.counts.nanos.fetch_add(nanos, Relaxed);
         self.counts.slowest_nanos.fetch_max(nanos, Relaxed);
         self.counts.answered.fetch_add(1, Relaxed);
@@ -77,6 +79,7 @@ impl Running<'_> {
             self.counts.failed.fetch_add(1, Relaxed);
         }
         self.is_answered = true;
+        took
     }
 }
 
@@ -94,10 +97,11 @@ pub(crate) async fn count_queries(State(app): State<Arc<App>>, request: Request,
     if !is_query(request.method(), request.uri().path()) {
         return next.run(request).await;
     }
+    let api = api_of(request.uri().path());
     let running = app.queries.begin();
     let ticket = noted(&app, &request);
     let response = next.run(request).await;
-    running.answered(response.status().is_server_error());
+    app.metrics.answered(api, running.answered(response.status().is_server_error()));
     if let Some(ticket) = ticket {
         match response.status() {
             status if status.is_client_error() || status.is_server_error() => ticket.failed(&status),
@@ -125,6 +129,16 @@ fn is_query(method: &Method, path: &str) -> bool {
     asks && !is_upload && path != "/api/v1/status" && path != "/api/echo"
 }
 
+/// Whose API a question is asked in: how long an answer may take differs between them.
+fn api_of(path: &str) -> &'static str {
+    match path {
+        "/api/v1/sql" => "sql",
+        path if path.starts_with("/api/v1/") => "hotspan",
+        path if path.starts_with("/querier.") || path.starts_with("/pyroscope/") => "pyroscope",
+        _ => "tempo",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -140,6 +154,9 @@ mod tests {
         let totals: Vec<u64> = counts.totals().iter().map(|(_, _, value)| *value).collect();
         assert_eq!((totals, counts.running()), (vec![2, 1, 1], 0));
         assert!(is_query(&Method::GET, "/api/v1/profiles") && !is_query(&Method::POST, "/api/v1/profiles"));
+        let paths =
+            ["/api/v1/sql", "/api/v1/profile", "/pyroscope/render", "/api/search", "/tempopb.StreamingQuerier/Search"];
+        assert_eq!(paths.map(api_of), ["sql", "hotspan", "pyroscope", "tempo", "tempo"]);
         assert!(is_query(&Method::POST, "/querier.v1.QuerierService/Diff") && !is_query(&Method::GET, "/assets/x.js"));
     }
 }

@@ -6,9 +6,13 @@ mod support;
 
 use std::collections::BTreeSet;
 
+use opentelemetry_proto::tonic::collector::profiles::v1development::ExportProfilesServiceResponse;
+use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceResponse;
 use opentelemetry_proto::tonic::trace::v1::Span;
 use prost::Message;
-use support::{Server, now_nanos, trace_request};
+use support::{Server, TestSample, now_nanos, profile_request, request, trace_request};
+
+const PROTOBUF: &str = "application/x-protobuf";
 
 /// Names of metrics in a text, with the ending that counters have.
 fn names(text: &str) -> BTreeSet<&str> {
@@ -36,9 +40,10 @@ fn every_metric_is_documented() {
         end_time_unix_nano: start + 5,
         ..Span::default()
     };
-    let request = trace_request("shop", vec![span]).encode_to_vec();
-    assert_eq!(server.post("/v1/traces", "application/x-protobuf", &request).unwrap().status, 200);
-    assert_eq!(server.post("/v1/traces", "application/x-protobuf", b"\xff").unwrap().status, 400);
+    let traces = trace_request("shop", vec![span]).encode_to_vec();
+    assert_eq!(server.post("/v1/traces", PROTOBUF, &traces).unwrap().status, 200);
+    assert_eq!(server.post("/v1/traces", PROTOBUF, b"\xff").unwrap().status, 400);
+    assert_eq!(request(server.address("tempo"), "GET", "/api/search", &[], &[]).unwrap().status, 200);
 
     let text = server.get("/metrics").unwrap().text();
     let documented = include_str!("../../../docs/metrics.md");
@@ -49,4 +54,52 @@ fn every_metric_is_documented() {
     assert!(value(&text, "hotspan_compaction_backlog_segments") >= 1.0);
     assert!(value(&text, "hotspan_compaction_backlog_bytes") >= 1.0);
     assert!(value(&text, "hotspan_lake_resident_bytes") >= 1.0);
+    assert_eq!(value(&text, "hotspan_queries_seconds_count{api=\"tempo\"}"), 1.0);
+}
+
+/// Scenario: stacks deeper than the limit by OTLP and as a file, a text that is too long, one that is not UTF-8, and a sample
+/// that names a link which is not there.
+/// Guarantee: all but that sample is stored; every change and drop is in the answer and in the metrics.
+#[test]
+fn what_is_changed_or_left_out_is_told_and_counted() {
+    let (_store, server) = Server::configured("limits.max_stack_depth = 2\nlimits.max_text_bytes = \"16B\"\n");
+    let now = now_nanos();
+    let sample =
+        TestSample { stack: &["main", "a", "b", "c"], value: 5, time: now, trace_id: [1; 16], span_id: [2; 8] };
+    let lost = TestSample { stack: &["main"], value: 7, time: now, trace_id: [1; 16], span_id: [2; 8] };
+    let mut profiles = profile_request("shop", [6; 16], &[sample, lost]);
+    profiles.resource_profiles[0].scope_profiles[0].profiles[0].samples[1].link_index = 99;
+    let answer = server.post("/v1/profiles", PROTOBUF, &profiles.encode_to_vec()).unwrap();
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    let told = ExportProfilesServiceResponse::decode(&*answer.body).unwrap().partial_success.unwrap();
+    assert_eq!(told.rejected_profiles, 0);
+    for part in ["more than 2 frames, of which 2 in all were cut", "limits.max_stack_depth", "samples[1].link_index"] {
+        assert!(told.error_message.contains(part), "{}", told.error_message);
+    }
+    let file = server.post("/api/v1/profiles?service=shop", "text/plain", b"main;a;b;c;d 5\n").unwrap();
+    let stored: serde_json::Value = serde_json::from_slice(&file.body).unwrap();
+    assert_eq!((&stored["samples"], &stored["cut_frames"]), (&1.into(), &3.into()), "{stored}");
+
+    let span = |id: u8, name: &str| Span {
+        trace_id: vec![id; 16],
+        span_id: vec![id; 8],
+        name: name.to_owned(),
+        start_time_unix_nano: now,
+        end_time_unix_nano: now + 5,
+        ..Span::default()
+    };
+    let spans = vec![span(1, "a name of more than sixteen bytes"), span(2, "ORDER")];
+    let mut body = trace_request("shop", spans).encode_to_vec();
+    let name = body.windows(5).position(|window| window == b"ORDER").unwrap();
+    body[name] = 0xff;
+    let answer = server.post("/v1/traces", PROTOBUF, &body).unwrap();
+    let told = ExportTraceServiceResponse::decode(&*answer.body).unwrap().partial_success.unwrap();
+    assert_eq!(told.rejected_spans, 0);
+    assert!(told.error_message.contains("not UTF-8") && told.error_message.contains("cut"), "{}", told.error_message);
+
+    let text = server.get("/metrics").unwrap().text();
+    assert_eq!(value(&text, "hotspan_cut_frames_total"), 5.0);
+    assert_eq!(value(&text, "hotspan_rejected_samples_total"), 1.0);
+    assert_eq!(value(&text, "hotspan_cut_texts_total{signal=\"traces\"}"), 1.0);
+    assert_eq!(value(&text, "hotspan_repaired_texts_total{signal=\"traces\"}"), 1.0);
 }

@@ -65,6 +65,10 @@ pub(crate) enum Problem {
     NotUtf8,
     #[error("has a text longer than {limit} bytes, which was cut")]
     TooLong { limit: usize },
+    #[error(
+        "has stacks of more than {limit} frames, of which {cut} in all were cut on the root's side (limits.max_stack_depth)"
+    )]
+    TooDeep { limit: usize, cut: u64 },
     #[error("is {found}, which is after the year 2262; the time of arrival was taken instead")]
     ProfileTime { found: u64 },
     #[error("has {found} bytes, 16 expected; the profile was kept without it")]

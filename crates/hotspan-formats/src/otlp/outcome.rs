@@ -22,6 +22,8 @@ pub struct Outcome {
     pub repaired_texts: u64,
     /// Texts that were longer than the limit; kept up to it.
     pub cut_texts: u64,
+    /// Frames that were cut from stacks deeper than the limit; 0 for traces.
+    pub cut_frames: u64,
     /// Why: each kind of problem once, in the order of appearance.
     pub reasons: Vec<Reason>,
     /// Problems of kinds that found no place in `reasons`.
@@ -84,6 +86,7 @@ impl Outcome {
         match fault.problem {
             Problem::NotUtf8 => self.repaired_texts += count,
             Problem::TooLong { .. } => self.cut_texts += count,
+            Problem::TooDeep { cut, .. } => self.cut_frames += cut,
             _ => {}
         }
         let (field, problem) = (fault.leaf(), std::mem::discriminant(&fault.problem));

@@ -265,7 +265,7 @@ fn samples_of_several_services_are_parted() {
 }
 
 /// Scenario: a stack deeper than the limit, cut inside a location with inlined functions.
-/// Guarantee: the leaf side is kept under a marker, and the cut frames are counted.
+/// Guarantee: the leaf side is kept under a marker, and the cut frames are counted and told, with nothing rejected.
 #[test]
 fn deep_stacks_are_cut_at_the_root() {
     let mut builder = Builder::new();
@@ -274,9 +274,10 @@ fn deep_stacks_are_cut_at_the_root() {
     let profile = builder.cpu_profile(vec![Sample { stack_index, values: vec![1], ..Sample::default() }]);
     let bytes = builder.request(&[], vec![profile]).encode_to_vec();
     let limits = Limits { max_stack_depth: 3, ..Limits::default() };
-    let (set, ..) = decode_profiles(&bytes, &limits, 0).unwrap();
+    let (set, outcome, _) = decode_profiles(&bytes, &limits, 0).unwrap();
     assert_eq!(functions(&set, set.profiles[0].samples[0].path), ["[truncated]", "c", "b", "a"]);
-    assert_eq!(set.cut_frames, 2);
+    assert_eq!((set.cut_frames, outcome.cut_frames, outcome.rejected, outcome.rejected_samples), (2, 2, 0, 0));
+    assert!(outcome.message().contains("more than 3 frames, of which 2 in all were cut"), "{}", outcome.message());
     let limits = Limits { max_stack_depth: 2, ..Limits::default() };
     let (set, ..) = decode_profiles(&bytes, &limits, 0).unwrap();
     assert_eq!(functions(&set, set.profiles[0].samples[0].path), ["[truncated]", "b", "a"]);

@@ -49,7 +49,7 @@ pub(crate) fn everything(app: Arc<App>) -> Router {
         .merge(receive::push_routes())
         .merge(receive::upload_routes())
         .merge(pyroscope::routes())
-        .merge(tempo_routes())
+        .merge(tempo::routes())
         .merge(health_routes())
         .route("/api/v1/status", get(status::status))
         .route("/api/v1/targets", get(status::targets))
@@ -77,13 +77,14 @@ pub(crate) fn everything(app: Arc<App>) -> Router {
         .with_state(app)
 }
 
-/// Tempo's API.
-pub(crate) fn tempo_routes() -> Router<Arc<App>> {
-    tempo::routes()
+/// Tempo's API, for the listener that has nothing else.
+pub(crate) fn tempo_alone(app: Arc<App>) -> Router {
+    let routes = tempo::routes().merge(health_routes());
+    routes.layer(from_fn_with_state(Arc::clone(&app), count_queries)).with_state(app)
 }
 
 /// What operators and load balancers look at.
-pub(crate) fn health_routes() -> Router<Arc<App>> {
+fn health_routes() -> Router<Arc<App>> {
     Router::new()
         .route("/ready", get(status::ready))
         .route("/healthz", get(status::healthy))

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use hotspan_formats::Limits;
+use hotspan_formats::otlp::Outcome;
 use hotspan_lake::Ingest;
 use hotspan_lake::ingest::Reservation;
 use hotspan_lake::rows::Rows;
@@ -33,6 +34,7 @@ pub(super) struct RowSink {
     ingest: Ingest,
     tenant: TenantId,
     profile_types: BTreeSet<String>,
+    cut_frames: u64,
 }
 
 /// What became of a request.
@@ -42,6 +44,8 @@ pub(super) struct Stored {
     pub(super) samples: usize,
     pub(super) duplicates: u64,
     pub(super) profile_types: BTreeSet<String>,
+    /// Frames that were cut from stacks deeper than the limit.
+    pub(super) cut_frames: u64,
 }
 
 impl Stored {
@@ -51,6 +55,7 @@ impl Stored {
         self.samples += other.samples;
         self.duplicates += other.duplicates;
         self.profile_types.extend(other.profile_types);
+        self.cut_frames += other.cut_frames;
     }
 }
 
@@ -58,7 +63,7 @@ impl RowSink {
     /// An empty one.
     pub(super) fn new(ingest: &Ingest, tenant: &TenantId) -> Self {
         let (ingest, tenant) = (ingest.clone(), tenant.clone());
-        Self { rows: Rows::default(), ingest, tenant, profile_types: BTreeSet::new() }
+        Self { rows: Rows::default(), ingest, tenant, profile_types: BTreeSet::new(), cut_frames: 0 }
     }
 
     /// Adds a decoded set.
@@ -67,6 +72,7 @@ impl RowSink {
             profile.labels.set_default(SERVICE_NAME, "unknown_service");
             self.profile_types.insert(profile.profile_type.to_string());
         }
+        self.cut_frames += set.cut_frames;
         self.rows.profiles.push(&set, &self.ingest.known().of(&self.tenant));
     }
 
@@ -74,9 +80,10 @@ impl RowSink {
     pub(super) async fn commit(self, app: &App, reservation: Reservation) -> Result<Stored, Refusal> {
         let (profiles, samples) = (self.rows.profiles.profile_count(), self.rows.profiles.sample_count());
         let receipt = self.ingest.submit(self.tenant, self.rows, reservation).await?;
-        app.metrics.received(SIGNAL, profiles as u64, 0);
+        let (accepted, cut_frames) = (profiles as u64, self.cut_frames);
+        app.metrics.received(SIGNAL, &Outcome { accepted, cut_frames, ..Outcome::default() });
         let (duplicates, profile_types) = (receipt.duplicate_profiles, self.profile_types);
-        Ok(Stored { profiles, samples, duplicates, profile_types })
+        Ok(Stored { profiles, samples, duplicates, profile_types, cut_frames })
     }
 }
 

@@ -76,7 +76,7 @@ async fn export(app: Arc<App>, request: Request, signal: Signal) -> Response {
     };
     match store(&app, &call, signal).await {
         Ok(outcome) => {
-            app.metrics.received(signal.name(), outcome.accepted, outcome.rejected);
+            app.metrics.received(signal.name(), &outcome);
             let format = format_of(call.codec);
             call.answer(match signal {
                 Signal::Traces => trace_response(&outcome, format),

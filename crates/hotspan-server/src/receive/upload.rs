@@ -55,6 +55,7 @@ async fn take(app: &Arc<App>, request: Request) -> Result<Json<Value>, Refusal> 
         "samples": stored.samples,
         "duplicates": stored.duplicates,
         "profile_types": stored.profile_types,
+        "cut_frames": stored.cut_frames,
     })))
 }
 

@@ -96,7 +96,12 @@ impl<'a, 'l> Assembler<'a, 'l> {
     }
 
     pub(super) fn finish(mut self) -> (ProfileSet<'a>, Outcome) {
-        self.set.cut_frames = self.stacks.cut_frames;
+        let cut = self.stacks.cut_frames;
+        self.set.cut_frames = cut;
+        if cut > 0 {
+            let fault = Fault::new(Problem::TooDeep { limit: self.limits.max_stack_depth, cut });
+            self.outcome.note(&fault.field("stack_table").field("dictionary"));
+        }
         (self.set, self.outcome)
     }
 
