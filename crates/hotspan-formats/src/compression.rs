@@ -105,6 +105,15 @@ pub(crate) fn decompress_slice(encoding: Encoding, bytes: &[u8], max_bytes: usiz
     }
 }
 
+/// The length that a compressed body announces for itself once decompressed; none if it doesn't, or can't be believed.
+pub fn announced_size(encoding: Encoding, bytes: &[u8]) -> Option<usize> {
+    match encoding {
+        Encoding::Identity => Some(bytes.len()),
+        Encoding::Gzip => gzip_size_hint(bytes),
+        Encoding::Zstd => usize::try_from(zstd::zstd_safe::get_frame_content_size(bytes).ok()??).ok(),
+    }
+}
+
 /// The length that a gzip trailer announces, as far as it is believable: deflate never does better than 1032 to 1.
 fn gzip_size_hint(bytes: &[u8]) -> Option<usize> {
     let trailer: [u8; 4] = bytes.last_chunk().copied()?;

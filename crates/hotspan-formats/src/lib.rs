@@ -41,7 +41,7 @@ mod utf8;
 pub mod v8;
 mod value_text;
 
-pub use compression::{DecompressError, Encoding, decompress};
+pub use compression::{DecompressError, Encoding, announced_size, decompress};
 pub use decode_options::{DecodeOptions, SampleTypeConfig, TextType};
 pub use detect::{FileFormat, decode_file, detect, into_owned};
 pub use error::DecodeError;

@@ -12,8 +12,10 @@ use bytes::{BufMut, Bytes, BytesMut};
 use futures::{Stream, StreamExt, stream};
 use hotspan_formats::{DecompressError, Encoding, decompress};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
-use http_body_util::{BodyExt, LengthLimitError, Limited, StreamBody};
+use http_body_util::StreamBody;
 use hyper::body::Frame;
+
+use crate::receive::{BodyError, Intake};
 
 /// How the message is framed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,15 +70,9 @@ pub(crate) enum CallError {
     /// An encoding that is not supported.
     #[error("content encoding {0:?} is not supported; use gzip, zstd or none")]
     Encoding(String),
-    /// More bytes than are allowed.
-    #[error("the request is larger than {limit} bytes; send smaller batches")]
-    TooLarge {
-        /// How many are.
-        limit: usize,
-    },
-    /// The sender went away before its message was whole.
-    #[error("{0}")]
-    Interrupted(String),
+    /// The body was not read to its end.
+    #[error(transparent)]
+    Body(#[from] BodyError),
     /// The message or its frame is broken.
     #[error("{0}")]
     Broken(String),
@@ -143,8 +139,8 @@ impl Code {
 }
 
 impl Call {
-    /// Reads a call, up to `max_bytes` of compressed message.
-    pub(crate) async fn read(request: Request, max_bytes: usize) -> Result<Self, (CallError, Protocol, Codec)> {
+    /// Reads a call, as far as the intake lets it in.
+    pub(crate) async fn read(request: Request, intake: &mut Intake<'_>) -> Result<Self, (CallError, Protocol, Codec)> {
         let (parts, body) = request.into_parts();
         let header = |name: header::HeaderName| {
             parts.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned()
@@ -154,13 +150,7 @@ impl Call {
             return Err((CallError::ContentType(content_type), Protocol::Unary, Codec::Json));
         };
         let fail = |error: CallError| (error, protocol, codec);
-        let body = match Limited::new(body, max_bytes).collect().await {
-            Ok(collected) => collected.to_bytes(),
-            Err(error) if error.is::<LengthLimitError>() => {
-                return Err(fail(CallError::TooLarge { limit: max_bytes }));
-            }
-            Err(error) => return Err(fail(CallError::Interrupted(format!("the body could not be read: {error}")))),
-        };
+        let body = intake.read(body, &parts.headers).await.map_err(|error| fail(error.into()))?;
         let encoding_name = match protocol {
             Protocol::Unary => header(header::CONTENT_ENCODING),
             _ => {
@@ -186,7 +176,7 @@ impl Call {
     /// The message, unpacked up to `max_bytes`.
     pub(crate) fn unpack(&self, max_bytes: usize) -> Result<Bytes, CallError> {
         decompress(self.encoding, self.message.clone(), max_bytes).map_err(|error| match error {
-            DecompressError::TooLarge { .. } => CallError::TooLarge { limit: max_bytes },
+            DecompressError::TooLarge { .. } => BodyError::TooLarge { limit: max_bytes }.into(),
             other => CallError::Broken(other.to_string()),
         })
     }
@@ -394,6 +384,8 @@ fn percent_encode(text: &str) -> String {
 mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use http_body_util::BodyExt as _;
 
     use super::*;
 

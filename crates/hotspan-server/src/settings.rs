@@ -32,6 +32,8 @@ pub struct Settings {
     pub limits: Limits,
     /// Largest file that can be uploaded; what does not fit into a request's limits is kept on disk meanwhile.
     pub max_upload_bytes: u64,
+    /// How long a sender may be silent in the middle of a request.
+    pub max_idle: Duration,
     /// Bytes of ad hoc profiles that are kept for each tenant.
     pub max_adhoc_bytes: u64,
     /// Bounds of the write path.
@@ -145,6 +147,7 @@ impl Default for Settings {
             tempo: Address::local(3200),
             limits: Limits::default(),
             max_upload_bytes: 4 << 30,
+            max_idle: Duration::from_secs(15),
             max_adhoc_bytes: 1 << 30,
             ingest: IngestOptions::default(),
             compaction: CompactionOptions::default(),

@@ -5,8 +5,8 @@
 //! request -> reserve room -> decode into Rows -> submit --+-> batch -> segment (durable) -> catalog -> answers
 //! ```
 //!
-//! There is no write-ahead log: the segment is the log. Memory is bounded by the room that requests reserve
-//! before they are decoded (R5); when there is none, the sender is told to come back (R4).
+//! There is no write-ahead log: the segment is the log. Memory is bounded by the room that requests reserve while
+//! they are read, and before and after they are decoded (R5); when there is none, the sender is told to come back (R4).
 
 mod committer;
 mod known;
@@ -33,7 +33,7 @@ pub struct IngestOptions {
     pub flush_interval: Duration,
     /// A batch this large is flushed at once.
     pub flush_bytes: usize,
-    /// Memory for requests that are being decoded or wait for their commit.
+    /// Memory for requests that are being read or decoded, or wait for their commit.
     pub queue_bytes: usize,
     /// How long a span or profile is remembered at least, so that a retry of it is counted once, also after a start.
     pub dedup_window: Duration,
@@ -97,7 +97,7 @@ impl IngestCounters {
 /// Room for a request that is being decoded or waits for its commit; given back when dropped.
 #[derive(Debug)]
 pub struct Reservation {
-    _permit: OwnedSemaphorePermit,
+    permit: OwnedSemaphorePermit,
 }
 
 /// What became of a submission.
@@ -154,7 +154,7 @@ impl Ingest {
     /// A request larger than all room there is may still enter alone, when nothing else is under way.
     pub fn try_reserve(&self, bytes: usize) -> Option<Reservation> {
         match Arc::clone(&self.room).try_acquire_many_owned(self.units(bytes)) {
-            Ok(permit) => Some(Reservation { _permit: permit }),
+            Ok(permit) => Some(Reservation { permit }),
             Err(_) => {
                 IngestCounters::add(&self.counters.refused_requests, 1);
                 None
@@ -162,10 +162,31 @@ impl Ingest {
         }
     }
 
+    /// Makes room that was reserved one for about this many bytes. False, and no change, if too much is under way for that.
+    pub fn try_resize(&self, reservation: &mut Reservation, bytes: usize) -> bool {
+        let (held, wanted) = (reservation.permit.num_permits(), self.units(bytes) as usize);
+        if wanted <= held {
+            drop(reservation.permit.split(held - wanted));
+            return true;
+        }
+        // At most as many as `units` gives.
+        let more = u32::try_from(wanted - held).unwrap_or(u32::MAX);
+        match Arc::clone(&self.room).try_acquire_many_owned(more) {
+            Ok(permit) => {
+                reservation.permit.merge(permit);
+                true
+            }
+            Err(_) => {
+                IngestCounters::add(&self.counters.refused_requests, 1);
+                false
+            }
+        }
+    }
+
     /// Room as above, however long it takes: for work that is half done and can't be sent away any more.
     pub async fn reserve(&self, bytes: usize) -> std::result::Result<Reservation, Arc<LakeError>> {
         let permit = Arc::clone(&self.room).acquire_many_owned(self.units(bytes)).await;
-        permit.map(|permit| Reservation { _permit: permit }).map_err(|_| Arc::new(LakeError::ShuttingDown))
+        permit.map(|permit| Reservation { permit }).map_err(|_| Arc::new(LakeError::ShuttingDown))
     }
 
     fn units(&self, bytes: usize) -> u32 {
@@ -207,4 +228,31 @@ impl Ingest {
 /// Runs work that takes long on a thread where it may.
 pub(crate) async fn off_thread<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
     tokio::task::spawn_blocking(work).await.unwrap_or(Err(LakeError::ShuttingDown))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Scenario: a request grows, first to what is left, then beyond it, shrinks, and ends.
+    /// Guarantee: it gets what is there, keeps what it has where there is no more, and gives everything back.
+    #[tokio::test]
+    async fn room_grows_and_shrinks() {
+        let folder = tempfile::tempdir().unwrap();
+        let lake = Lake::open(folder.path()).await.unwrap();
+        let options = IngestOptions { queue_bytes: 100 << 10, ..IngestOptions::default() };
+        let (ingest, _) = Ingest::start(Arc::clone(&lake), options);
+        let other = ingest.try_reserve(40 << 10).unwrap();
+        let mut growing = ingest.try_reserve(10 << 10).unwrap();
+        assert!(ingest.try_resize(&mut growing, 60 << 10));
+        assert!(!ingest.try_resize(&mut growing, 61 << 10) && !ingest.try_resize(&mut growing, 1 << 30));
+        assert!((ingest.queue_share() - 1.0).abs() < 1e-9);
+        assert!(ingest.try_resize(&mut growing, 5 << 10));
+        assert!((ingest.queue_share() - 0.45).abs() < 1e-9);
+        drop(other);
+        // Alone, it may be larger than all room there is.
+        assert!(ingest.try_resize(&mut growing, 1 << 30));
+        drop(growing);
+        assert!(ingest.queue_share().abs() < 1e-9);
+    }
 }

@@ -151,6 +151,13 @@ pub static KEYS: &[Key] = &[
     )
     .at_least("1KiB"),
     key!(
+        "limits.max_idle",
+        Duration,
+        max_idle,
+        "Longest silence in the middle of a request; then it is refused, and its memory is given back"
+    )
+    .at_least("100ms"),
+    key!(
         "limits.max_adhoc_bytes",
         Size,
         max_adhoc_bytes,
@@ -215,7 +222,7 @@ pub static KEYS: &[Key] = &[
         "ingest.queue_bytes",
         Size,
         ingest.queue_bytes,
-        "Memory for requests that are being decoded or wait for their commit; beyond it senders are told to retry"
+        "Memory for requests that are being read or decoded, or wait for their commit; beyond it senders are told to retry"
     )
     .at_least("1MiB"),
     key!(

@@ -7,16 +7,16 @@ use axum::extract::{Query, Request, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use hotspan_formats::app_name::AppName;
-use hotspan_formats::{DecodeOptions, Fault};
+use hotspan_formats::{DecodeOptions, Encoding, Fault};
 use hotspan_lake::catalog::now_nanos;
 use hotspan_model::labels::SERVICE_NAME;
 use http::{HeaderValue, StatusCode, header};
 use serde::Deserialize;
 
-use super::Refusal;
 use super::ingest_body::{UploadBody, content_type};
 use super::ingest_format::{IngestFormat, decode_ingest};
 use super::ingest_rows::{SIGNAL, store_profiles};
+use super::{Intake, Refusal};
 use crate::app::App;
 use crate::rpc::{Protocol, rpc_error};
 use crate::time_text::parse_time;
@@ -56,13 +56,15 @@ async fn take(app: &Arc<App>, request: Request) -> Result<(), (Refusal, bool)> {
     let Query(parameters) = parameters;
     let name = AppName::parse(&parameters.name)
         .map_err(|error| untyped(Refusal::Invalid(format!("name {:?}: {error}", parameters.name))))?;
-    let read = UploadBody::read(request, app.settings.limits.max_bytes).await;
-    let (parts, body) = read.map_err(untyped)?;
+    let mut intake = Intake::of_data(app);
+    let (parts, body) = UploadBody::read(request, &mut intake).await.map_err(untyped)?;
     let format = IngestFormat::choose(&parameters.format, &content_type(&parts));
     let mut options = options(&parameters, &name);
-    let stored = store_profiles(app, &parts.headers, body.len(), move |limits, sink| {
+    let content = body.content();
+    let encoded = (Encoding::from_magic(&content), &*content);
+    let stored = store_profiles(app, &parts.headers, encoded, move |limits, sink, room| {
         options.limits = limits.clone();
-        decode_ingest(format, &body, &name, options, sink)
+        decode_ingest(format, &body, &name, options, sink, room)
     });
     stored.await.map_err(|refusal| (refusal, format.is_typed()))?;
     Ok(())

@@ -5,9 +5,8 @@ use axum::extract::{DefaultBodyLimit, FromRequest, Multipart, Request};
 use bytes::Bytes;
 use http::header;
 use http::request::Parts;
-use http_body_util::{BodyExt, LengthLimitError, Limited};
 
-use super::Refusal;
+use super::{Intake, Refusal};
 
 /// What a client sent.
 #[derive(Debug)]
@@ -22,14 +21,10 @@ pub(super) enum UploadBody {
 const MAX_PARTS: usize = 64;
 
 impl UploadBody {
-    /// Reads a body of up to `max_bytes`.
-    pub(super) async fn read(request: Request, max_bytes: usize) -> Result<(Parts, Self), Refusal> {
+    /// Reads a body, as far as the intake lets it in.
+    pub(super) async fn read(request: Request, intake: &mut Intake<'_>) -> Result<(Parts, Self), Refusal> {
         let (parts, body) = request.into_parts();
-        let bytes = match Limited::new(body, max_bytes).collect().await {
-            Ok(collected) => collected.to_bytes(),
-            Err(error) if error.is::<LengthLimitError>() => return Err(Refusal::TooLarge { limit: max_bytes }),
-            Err(error) => return Err(Refusal::Interrupted(format!("the body could not be read: {error}"))),
-        };
+        let bytes = intake.read(body, &parts.headers).await?;
         if !content_type(&parts).starts_with("multipart/") {
             return Ok((parts, Self::Bare(bytes)));
         }
@@ -53,11 +48,14 @@ impl UploadBody {
         Ok((parts, Self::Form(fields)))
     }
 
-    /// How many bytes of content there are.
-    pub(super) fn len(&self) -> usize {
+    /// What is nearly all of it: the bytes, or the largest part.
+    pub(super) fn content(&self) -> Bytes {
         match self {
-            Self::Bare(bytes) => bytes.len(),
-            Self::Form(parts) => parts.iter().map(|(_, bytes)| bytes.len()).sum(),
+            Self::Bare(bytes) => bytes.clone(),
+            Self::Form(parts) => {
+                let largest = parts.iter().max_by_key(|(_, bytes)| bytes.len());
+                largest.map(|(_, bytes)| bytes.clone()).unwrap_or_default()
+            }
         }
     }
 

@@ -8,9 +8,9 @@ use hotspan_formats::{
     DecodeOptions, SampleTypeConfig, collapsed, decode_file, detect, expanded, jfr, pprof, pyroscope_tree, speedscope,
 };
 
-use super::Refusal;
 use super::ingest_body::UploadBody;
 use super::ingest_rows::RowSink;
+use super::{Refusal, Room};
 
 /// Formats of `/ingest`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,9 +54,11 @@ pub(super) fn decode_ingest(
     app: &AppName,
     mut options: DecodeOptions,
     sink: &mut RowSink,
+    room: &mut Room,
 ) -> Result<(), Refusal> {
     let content = content_of(format, body)?;
     let plain = expanded(content, &options.limits)?;
+    room.decodes(plain.len(), 0)?;
     if !format.is_typed() {
         let described = detect(&plain).filter(|_| format == IngestFormat::Groups);
         if described.is_some_and(|found| found != hotspan_formats::FileFormat::Collapsed) {

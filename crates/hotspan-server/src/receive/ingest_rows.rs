@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use hotspan_formats::Limits;
 use hotspan_formats::otlp::Outcome;
+use hotspan_formats::{Encoding, Limits};
 use hotspan_lake::Ingest;
 use hotspan_lake::ingest::Reservation;
 use hotspan_lake::rows::Rows;
@@ -13,16 +13,8 @@ use hotspan_model::{ProfileSet, TenantId};
 use http::HeaderMap;
 
 use super::decoding::decode_in_turn;
-use super::{Refusal, tenant_of};
+use super::{Refusal, Room, tenant_of};
 use crate::app::App;
-
-/// Memory that a profile takes while it is worked on, as a multiple of its size on the wire.
-pub(super) const ROOM_FACTOR: usize = 6;
-
-/// Room for a profile of this size on the wire, for as long as it is worked on.
-pub(crate) fn room_for(ingest: &Ingest, wire_bytes: usize) -> Result<Reservation, Refusal> {
-    ingest.try_reserve(wire_bytes.saturating_mul(ROOM_FACTOR)).ok_or(Refusal::Overloaded)
-}
 
 /// The signal under which profiles are counted, as those of OTLP are.
 pub(super) const SIGNAL: &str = "profiles";
@@ -66,6 +58,11 @@ impl RowSink {
         Self { rows: Rows::default(), ingest, tenant, profile_types: BTreeSet::new(), cut_frames: 0 }
     }
 
+    /// Bytes of the rows that were added.
+    pub(super) fn size(&self) -> usize {
+        self.rows.size()
+    }
+
     /// Adds a decoded set.
     pub(super) fn push(&mut self, mut set: ProfileSet<'_>) {
         for profile in &mut set.profiles {
@@ -87,22 +84,22 @@ impl RowSink {
     }
 }
 
-/// Takes a request in. `wire_bytes` is its size as it came, `decode` fills the rows on a thread where it may
-/// take its time.
+/// Takes a request in. `body` is what came, `decode` fills the rows on a thread where it may take its time.
 pub(super) async fn store_profiles(
     app: &Arc<App>,
     headers: &HeaderMap,
-    wire_bytes: usize,
-    decode: impl FnOnce(&Limits, &mut RowSink) -> Result<(), Refusal> + Send + 'static,
+    (encoding, body): (Encoding, &[u8]),
+    decode: impl FnOnce(&Limits, &mut RowSink, &mut Room) -> Result<(), Refusal> + Send + 'static,
 ) -> Result<Stored, Refusal> {
     let core = app.core()?;
     let tenant = tenant_of(app, headers)?;
-    let reservation = room_for(&core.ingest, wire_bytes)?;
     let mut sink = RowSink::new(&core.ingest, &tenant);
+    let mut room = Room::for_body(&core.ingest, encoding, body, app.settings.limits.max_bytes)?;
     let decoding_app = Arc::clone(app);
-    let sink = decode_in_turn(app, move || {
-        decode(&decoding_app.settings.limits, &mut sink)?;
-        Ok(sink)
+    let (sink, reservation) = decode_in_turn(app, move || {
+        decode(&decoding_app.settings.limits, &mut sink, &mut room)?;
+        let reservation = room.decoded(sink.size())?;
+        Ok((sink, reservation))
     })
     .await?;
     sink.commit(app, reservation).await
@@ -113,11 +110,11 @@ pub(crate) async fn store_scraped(
     app: &Arc<App>,
     tenant: TenantId,
     set: ProfileSet<'static>,
-    wire_bytes: usize,
 ) -> Result<usize, Refusal> {
     let core = app.core()?;
-    let reservation = room_for(&core.ingest, wire_bytes)?;
+    let room = Room::for_unpacked(&core.ingest, 0)?;
     let mut sink = RowSink::new(&core.ingest, &tenant);
     sink.push(set);
+    let reservation = room.decoded(sink.size())?;
     Ok(sink.commit(app, reservation).await?.samples)
 }

@@ -9,7 +9,7 @@ use hotspan_model::TenantId;
 use tokio::runtime::Handle;
 
 use super::Refusal;
-use super::ingest_rows::{ROOM_FACTOR, RowSink, Stored};
+use super::ingest_rows::{RowSink, Stored};
 use super::spool::{Spooled, spool_failed};
 use super::upload_name::UploadName;
 use crate::app::{App, Core};
@@ -37,6 +37,9 @@ pub(super) async fn store_recording(
     });
     stored.await.map_err(|error| Refusal::Invalid(format!("decoding failed: {error}")))?
 }
+
+/// Memory that a chunk takes while it is worked on, as a multiple of its size.
+const ROOM_FACTOR: usize = 6;
 
 struct Recording<'r> {
     app: &'r App,

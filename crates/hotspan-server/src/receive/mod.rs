@@ -5,20 +5,24 @@ mod ingest;
 mod ingest_body;
 mod ingest_format;
 mod ingest_rows;
+mod intake;
 mod long_recording;
 mod otlp;
 mod push;
 mod push_request;
 mod refusal;
+mod room;
 mod spool;
 mod upload;
 mod upload_name;
 
 pub(crate) use ingest::ingest_routes;
-pub(crate) use ingest_rows::{room_for, store_scraped};
+pub(crate) use ingest_rows::store_scraped;
+pub(crate) use intake::{BodyError, Intake};
 pub(crate) use otlp::{otlp_grpc_routes, otlp_http_routes};
 pub(crate) use push::push_routes;
 pub(crate) use refusal::Refusal;
+pub(crate) use room::Room;
 pub(crate) use upload::upload_routes;
 
 use hotspan_model::TenantId;

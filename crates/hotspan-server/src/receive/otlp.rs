@@ -17,7 +17,7 @@ use http::{HeaderValue, header};
 use tracing::{Instrument, warn};
 
 use super::decoding::decode_in_turn;
-use super::{Refusal, tenant_of};
+use super::{Intake, Refusal, Room, tenant_of};
 use crate::app::App;
 use crate::rpc::{Call, Codec, Protocol, framed_error};
 use crate::self_tracing::child_span;
@@ -37,9 +37,6 @@ impl Signal {
         }
     }
 }
-
-/// Memory that a request takes while it is worked on, as a multiple of its compressed size.
-const ROOM_FACTOR: usize = 6;
 
 /// OTLP over gRPC.
 pub(crate) fn otlp_grpc_routes() -> Router<Arc<App>> {
@@ -69,8 +66,9 @@ async fn export_profiles(State(app): State<Arc<App>>, request: Request) -> Respo
 }
 
 async fn export(app: Arc<App>, request: Request, signal: Signal) -> Response {
-    let max_bytes = app.settings.limits.max_bytes;
-    let call = match Call::read(request, max_bytes).await {
+    // What it holds is given back when the request is answered.
+    let mut intake = Intake::of_data(&app);
+    let call = match Call::read(request, &mut intake).await {
         Ok(call) => Arc::new(call),
         Err((error, protocol, codec)) => return refuse(&app, signal, protocol, codec, &error.into()),
     };
@@ -91,19 +89,22 @@ async fn export(app: Arc<App>, request: Request, signal: Signal) -> Response {
 async fn store(app: &Arc<App>, call: &Arc<Call>, signal: Signal) -> Result<Outcome, Refusal> {
     let core = app.core()?;
     let tenant = tenant_of(app, &call.headers)?;
-    let room = call.message.len().saturating_mul(ROOM_FACTOR);
-    let reservation = core.ingest.try_reserve(room).ok_or(Refusal::Overloaded)?;
+    let most = app.settings.limits.max_bytes;
+    let mut room = Room::for_body(&core.ingest, call.encoding, &call.message, most)?;
     let (unpacking, decoding_app, ingest, owner) =
         (Arc::clone(call), Arc::clone(app), core.ingest.clone(), tenant.clone());
     let decode = move || {
         let limits = &decoding_app.settings.limits;
         let (message, codec) = (unpacking.unpack(limits.max_bytes)?, unpacking.codec);
-        match signal {
-            Signal::Traces => decode_trace_rows(&message, codec, limits),
-            Signal::Profiles => decode_profile_rows(&message, codec, limits, &ingest, &owner),
-        }
+        room.decodes(message.len(), 0)?;
+        let (rows, outcome) = match signal {
+            Signal::Traces => decode_trace_rows(&message, codec, limits)?,
+            Signal::Profiles => decode_profile_rows(&message, codec, limits, &ingest, &owner)?,
+        };
+        let reservation = room.decoded(rows.size())?;
+        Ok((rows, outcome, reservation))
     };
-    let (rows, outcome) = decode_in_turn(app, decode).await?;
+    let (rows, outcome, reservation) = decode_in_turn(app, decode).await?;
     core.ingest.submit(tenant.clone(), rows, reservation).instrument(child_span!("commit")).await?;
     let spans = if signal == Signal::Traces { outcome.rejected } else { 0 };
     let rejected = Rejected { spans, samples: outcome.rejected_samples };

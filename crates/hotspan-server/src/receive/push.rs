@@ -12,9 +12,9 @@ use hotspan_lake::catalog::now_nanos;
 use hotspan_model::Labels;
 use http::{HeaderValue, header};
 
-use super::Refusal;
 use super::ingest_rows::{RowSink, SIGNAL, store_profiles};
 use super::push_request::{each_series, each_series_json};
+use super::{Intake, Refusal, Room};
 use crate::app::App;
 use crate::rpc::{Call, Codec, Protocol, rpc_error};
 
@@ -24,16 +24,18 @@ pub(crate) fn push_routes() -> Router<Arc<App>> {
 }
 
 async fn push(State(app): State<Arc<App>>, request: Request) -> Response {
-    let call = match Call::read(request, app.settings.limits.max_bytes).await {
+    let mut intake = Intake::of_data(&app);
+    let call = match Call::read(request, &mut intake).await {
         Ok(call) => call,
         Err((error, protocol, _)) => return refuse(&app, protocol, &error.into()),
     };
     let call = Arc::new(call);
     // Unpacked only once there is room for it (R5).
     let unpacking = Arc::clone(&call);
-    let stored = store_profiles(&app, &call.headers, call.message.len(), move |limits, sink| {
+    let stored = store_profiles(&app, &call.headers, (call.encoding, &call.message), move |limits, sink, room| {
         let message = unpacking.unpack(limits.max_bytes)?;
-        decode(&message, unpacking.codec, limits, sink)
+        room.decodes(message.len(), 0)?;
+        decode(&message, unpacking.codec, limits, sink, room)
     });
     match stored.await {
         Ok(_) => call.answer(if call.codec == Codec::Json { b"{}".to_vec() } else { Vec::new() }),
@@ -41,7 +43,7 @@ async fn push(State(app): State<Arc<App>>, request: Request) -> Response {
     }
 }
 
-fn decode(message: &Bytes, codec: Codec, limits: &Limits, sink: &mut RowSink) -> Result<(), Refusal> {
+fn decode(message: &Bytes, codec: Codec, limits: &Limits, sink: &mut RowSink, room: &mut Room) -> Result<(), Refusal> {
     let now = now_nanos();
     let mut profiles = 0u64;
     let mut store = |labels: &Labels, raw: &[u8]| {
@@ -55,6 +57,7 @@ fn decode(message: &Bytes, codec: Codec, limits: &Limits, sink: &mut RowSink) ->
             ..DecodeOptions::default()
         };
         let plain = expanded(raw, limits)?;
+        room.decodes(message.len() + plain.len(), sink.size())?;
         sink.push(pprof::decode(&plain, &options)?);
         Ok(())
     };

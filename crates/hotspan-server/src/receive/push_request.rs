@@ -6,7 +6,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Buf;
-use hotspan_formats::{FileError, Limits};
+use hotspan_formats::Limits;
 use hotspan_model::Labels;
 use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field};
 use serde::Deserialize;
@@ -14,7 +14,7 @@ use serde::Deserialize;
 use super::Refusal;
 
 /// Takes the labels of a series and one profile of it.
-pub(super) type StoreProfile<'f> = dyn FnMut(&Labels, &[u8]) -> Result<(), FileError> + 'f;
+pub(super) type StoreProfile<'f> = dyn FnMut(&Labels, &[u8]) -> Result<(), Refusal> + 'f;
 
 /// Reads `PushRequest` in protobuf.
 pub(super) fn each_series(message: &[u8], limits: &Limits, store: &mut StoreProfile<'_>) -> Result<(), Refusal> {
@@ -153,7 +153,8 @@ fn add_label(labels: &mut Labels, name: &str, value: &str, limits: &Limits, plac
     Ok(())
 }
 
-fn within(place: &str, at: usize, mut error: FileError) -> Refusal {
+fn within(place: &str, at: usize, refusal: Refusal) -> Refusal {
+    let Refusal::Profile(mut error) = refusal else { return refusal };
     error.expected = format!("{} (in {place}.samples[{at}])", error.expected).into();
     Refusal::Profile(error)
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use hotspan_formats::{DecodeError, Fault, FileError};
 use hotspan_lake::LakeError;
 
+use super::BodyError;
 use crate::app::NotServing;
 use crate::rpc::{CallError, Code};
 
@@ -138,10 +139,20 @@ impl Refusal {
 impl From<CallError> for Refusal {
     fn from(error: CallError) -> Self {
         match error {
-            CallError::TooLarge { limit } => Self::TooLarge { limit },
+            CallError::Body(error) => error.into(),
             CallError::ContentType(_) | CallError::Encoding(_) => Self::Unsupported(error.to_string()),
-            CallError::Interrupted(message) => Self::Interrupted(message),
             CallError::Broken(message) => Self::Invalid(message),
+        }
+    }
+}
+
+impl From<BodyError> for Refusal {
+    fn from(error: BodyError) -> Self {
+        match error {
+            BodyError::NotServing(reason) => Self::NotServing(reason),
+            BodyError::TooLarge { limit } => Self::TooLarge { limit },
+            BodyError::NoRoom => Self::Overloaded,
+            BodyError::Interrupted(message) => Self::Interrupted(message),
         }
     }
 }

@@ -5,13 +5,12 @@ use std::io::{self, BufReader, Cursor, Read, Seek};
 use std::path::Path;
 use std::sync::Arc;
 
-use axum::body::Body;
+use axum::body::{Body, BodyDataStream};
 use bytes::{Bytes, BytesMut};
-use futures::StreamExt;
 use hotspan_lake::LakeError;
 use tokio::io::AsyncWriteExt;
 
-use super::Refusal;
+use super::{Intake, Refusal};
 
 /// An upload that has arrived whole.
 #[derive(Debug)]
@@ -38,34 +37,58 @@ impl Spooled {
         announced: Option<u64>,
         limits: SpoolLimits,
         folder: &Path,
+        intake: &mut Intake<'_>,
+    ) -> Result<Self, Refusal> {
+        let mut pieces = body.into_data_stream();
+        let read = Self::collect(&mut pieces, announced, limits, folder, intake).await;
+        if read.is_err() {
+            intake.release();
+            intake.discard(&mut pieces).await;
+        }
+        read
+    }
+
+    async fn collect(
+        pieces: &mut BodyDataStream,
+        announced: Option<u64>,
+        limits: SpoolLimits,
+        folder: &Path,
+        intake: &mut Intake<'_>,
     ) -> Result<Self, Refusal> {
         let too_large = || Refusal::FileTooLarge { limit: limits.in_all };
         if announced.is_some_and(|length| length > limits.in_all) {
             return Err(too_large());
         }
-        let mut chunks = body.into_data_stream();
+        intake.check_open()?;
         let mut memory = BytesMut::new();
         let mut file: Option<tokio::fs::File> = None;
         let mut length = 0u64;
-        while let Some(chunk) = chunks.next().await {
-            let chunk = chunk.map_err(|error| Refusal::Interrupted(format!("the body could not be read: {error}")))?;
-            length += chunk.len() as u64;
+        while let Some(piece) = intake.next(pieces).await? {
+            length += piece.len() as u64;
             if length > limits.in_all {
                 return Err(too_large());
             }
             if file.is_none() && length > limits.in_memory as u64 {
-                let new = tempfile::tempfile_in(folder).map_err(|error| spool_failed(folder, error))?;
-                let mut new = tokio::fs::File::from_std(new);
-                let start = std::mem::take(&mut memory);
-                new.write_all(&start).await.map_err(|error| spool_failed(folder, error))?;
-                file = Some(new);
+                file = Some(new_file(&std::mem::take(&mut memory), folder).await?);
+                intake.release();
             }
             match &mut file {
-                Some(file) => file.write_all(&chunk).await.map_err(|error| spool_failed(folder, error))?,
-                None => memory.extend_from_slice(&chunk),
+                Some(file) => file.write_all(&piece).await.map_err(|error| spool_failed(folder, error))?,
+                None => {
+                    // The buffer may be twice as long as what is in it.
+                    intake.hold(2 * (memory.len() + piece.len()))?;
+                    memory.extend_from_slice(&piece);
+                }
             }
         }
         let Some(mut file) = file else { return Ok(Self::Memory(memory.freeze())) };
+        file.flush().await.map_err(|error| spool_failed(folder, error))?;
+        Ok(Self::File(file.into_std().await))
+    }
+
+    /// Bytes that were in memory, in a file.
+    pub(super) async fn write(bytes: &[u8], folder: &Path) -> Result<Self, Refusal> {
+        let mut file = new_file(bytes, folder).await?;
         file.flush().await.map_err(|error| spool_failed(folder, error))?;
         Ok(Self::File(file.into_std().await))
     }
@@ -81,6 +104,14 @@ impl Spooled {
             }
         })
     }
+}
+
+/// A file without a name that begins with these bytes.
+async fn new_file(start: &[u8], folder: &Path) -> Result<tokio::fs::File, Refusal> {
+    let file = tempfile::tempfile_in(folder).map_err(|error| spool_failed(folder, error))?;
+    let mut file = tokio::fs::File::from_std(file);
+    file.write_all(start).await.map_err(|error| spool_failed(folder, error))?;
+    Ok(file)
 }
 
 /// The store's disk failed, or is full.

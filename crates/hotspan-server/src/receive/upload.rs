@@ -9,19 +9,20 @@ use axum::routing::post;
 use axum::{Json, Router};
 use hotspan_formats::jfr::is_recording;
 use hotspan_formats::span_identity::{parse_span_id, parse_trace_id};
-use hotspan_formats::{DecodeOptions, Fault, Limits, TextType, decode_file};
+use hotspan_formats::{DecodeOptions, Encoding, Fault, Limits, TextType, decode_file, expanded};
 use hotspan_lake::catalog::now_nanos;
 use hotspan_model::Link;
 use hotspan_model::labels::SERVICE_NAME;
-use http::{HeaderMap, Uri, header};
+use http::{HeaderMap, Uri};
 use serde_json::{Value, json};
 
 use super::ingest_body::{UploadBody, content_type};
 use super::ingest_rows::{RowSink, SIGNAL, Stored, store_profiles};
+use super::intake::announced_length;
 use super::long_recording::store_recording;
 use super::spool::{SpoolLimits, Spooled};
 use super::upload_name::UploadName;
-use super::{Refusal, tenant_of};
+use super::{Intake, Refusal, Room, tenant_of};
 use crate::app::App;
 use crate::rpc::{Protocol, rpc_error};
 use crate::time_text::parse_time;
@@ -61,21 +62,24 @@ async fn take(app: &Arc<App>, request: Request) -> Result<Json<Value>, Refusal> 
 
 /// Every part of a form is a file; all of them are stored, or none.
 async fn store_form(app: &Arc<App>, request: Request, (options, name): NamedOptions) -> Result<Stored, Refusal> {
-    let (parts, body) = UploadBody::read(request, app.settings.limits.max_bytes).await?;
-    let wire_bytes = body.len();
-    let decode = move |_: &Limits, sink: &mut RowSink| {
+    let mut intake = Intake::of_data(app);
+    let (parts, body) = UploadBody::read(request, &mut intake).await?;
+    let content = body.content();
+    let decode = move |limits: &Limits, sink: &mut RowSink, room: &mut Room| {
         let UploadBody::Form(files) = &body else { return Ok(()) };
         if files.is_empty() {
             return Err(Refusal::Invalid("the form has no file".to_owned()));
         }
         for (part, file) in files {
-            let read = decode_file(file, &options);
-            let read = read.map_err(|error| Refusal::Part { part: part.clone(), error })?;
-            sink.push(name.mark(read));
+            let wrong = |error| Refusal::Part { part: part.clone(), error };
+            let plain = expanded(file, limits).map_err(wrong)?;
+            room.decodes(plain.len(), sink.size())?;
+            sink.push(name.mark(decode_file(&plain, &options).map_err(wrong)?));
         }
         Ok(())
     };
-    store_profiles(app, &parts.headers, wire_bytes, decode).await
+    let encoded = (Encoding::from_magic(&content), &*content);
+    store_profiles(app, &parts.headers, encoded, decode).await
 }
 
 /// A file in one piece if it fits into a request's limits, else chunk by chunk if its format has chunks.
@@ -86,19 +90,24 @@ async fn store_file(
     (options, name): NamedOptions,
 ) -> Result<Stored, Refusal> {
     let tenant = tenant_of(app, headers)?;
-    let announced = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
     let limits = SpoolLimits { in_memory: app.settings.limits.max_bytes, in_all: app.settings.max_upload_bytes };
-    let file = Spooled::read(body, announced, limits, &app.settings.store).await?;
+    let mut intake = Intake::of_data(app);
+    let mut file = Spooled::read(body, announced_length(headers), limits, &app.settings.store, &mut intake).await?;
     if let Spooled::Memory(bytes) = &file {
         let (content, own_options, own_name) = (bytes.clone(), options.clone(), name.clone());
-        let decode = move |_: &Limits, sink: &mut RowSink| {
-            sink.push(own_name.mark(decode_file(&content, &own_options)?));
+        let decode = move |limits: &Limits, sink: &mut RowSink, room: &mut Room| {
+            let plain = expanded(&content, limits)?;
+            room.decodes(plain.len(), 0)?;
+            sink.push(own_name.mark(decode_file(&plain, &own_options)?));
             Ok(())
         };
-        match store_profiles(app, headers, bytes.len(), decode).await {
+        match store_profiles(app, headers, (Encoding::from_magic(bytes), bytes), decode).await {
             Err(Refusal::Profile(error)) if error.fault == Fault::TooLarge && is_recording(bytes) => {}
             stored => return stored,
         }
+        // It waits for its turn on disk: in memory it would hold room that the one whose turn it is may need.
+        file = Spooled::write(bytes, &app.settings.store).await?;
+        intake.release();
     }
     store_recording(app, tenant, file, (options, name)).await
 }

@@ -136,19 +136,16 @@ impl Scraper {
         // Held until it is known whether all is stored: of two that share it, the later one has the later values.
         let mut last = self.last.lock().await;
         let body = self.fetch().await?;
-        let decoded = {
+        let mut set = {
             let (options, kind) = (self.options(), self.kind);
-            let wire_bytes = body.len();
             let decode = move || -> Result<ProfileSet<'static>, String> {
                 let plain = expanded(&body, &options.limits).map_err(|error| error.to_string())?;
                 let set = pprof::decode(&plain, &options)
                     .map_err(|error| format!("the answer is no {} profile in pprof: {error}", kind.name()))?;
                 Ok(into_owned(set))
             };
-            let set = tokio::task::spawn_blocking(decode).await.map_err(|error| error.to_string())??;
-            (set, wire_bytes)
+            tokio::task::spawn_blocking(decode).await.map_err(|error| error.to_string())??
         };
-        let (mut set, wire_bytes) = decoded;
         let mut profiles: Vec<Profile<'_>> = std::mem::take(&mut set.profiles);
         let allocs_has_them = self.allocs.as_ref().is_some_and(|allocs| !allocs.is_down());
         profiles.retain(|profile| self.kind.keeps(&profile.profile_type.sample_type, allocs_has_them));
@@ -158,7 +155,7 @@ impl Scraper {
             !cumulative || last.subtract(&set, profile, &mut found)
         });
         set.profiles = profiles;
-        let stored = store_scraped(&self.app, self.job.tenant.clone(), set, wire_bytes).await;
+        let stored = store_scraped(&self.app, self.job.tenant.clone(), set).await;
         last.remember(found, stored.is_ok());
         stored.map_err(|refusal| refusal.to_string())
     }

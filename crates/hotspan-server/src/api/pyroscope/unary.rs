@@ -14,7 +14,7 @@ use super::json_fields::message_from_json;
 use crate::api::ApiError;
 use crate::api::asker::Asker;
 use crate::app::{App, Core};
-use crate::receive::{Refusal, room_for};
+use crate::receive::{Intake, Refusal, Room};
 use crate::rpc::{Call, Code, Codec, rpc_error};
 
 /// How much a message may hold.
@@ -73,14 +73,18 @@ where
     A: Answer,
     F: Future<Output = Result<A, ApiError>>,
 {
-    let call = match Call::read(request, size.max_bytes()).await {
+    let mut intake = match size {
+        MessageSize::Question => Intake::of_question(size.max_bytes()),
+        MessageSize::Upload { max_bytes } => Intake::of_data(&app).up_to(max_bytes),
+    };
+    let call = match Call::read(request, &mut intake).await {
         Ok(call) => call,
         Err((error, protocol, _)) => {
             let refusal = Refusal::from(error);
             return rpc_error(protocol, refusal.code(), refusal.http_status(), &refusal.to_string());
         }
     };
-    match answer(app, &call, size, method).await {
+    match answer(Arc::clone(&app), &call, size, method).await {
         Ok(message) => call.answer(message),
         Err(error) => rpc_error(call.protocol, Code::of_status(error.status), error.status, &error.message),
     }
@@ -101,7 +105,9 @@ where
     // Held until the answer is there (R5).
     let _room = match size {
         MessageSize::Question => None,
-        MessageSize::Upload { .. } => Some(room_for(&core.ingest, call.message.len())?),
+        MessageSize::Upload { max_bytes } => {
+            Some(Room::for_body(&core.ingest, call.encoding, &call.message, max_bytes)?)
+        }
     };
     let bytes = call.unpack(size.max_bytes()).map_err(Refusal::from)?;
     let broken = |error: String| ApiError::invalid(format!("the message can't be read: {error}"));

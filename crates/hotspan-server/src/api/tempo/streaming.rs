@@ -25,7 +25,7 @@ use super::tags::{
 use crate::api::ApiError;
 use crate::api::asker::Asker;
 use crate::app::App;
-use crate::receive::Refusal;
+use crate::receive::{Intake, Refusal};
 use crate::rpc::{Call, Code, rpc_error};
 
 /// A message of a question is small; a larger one is a mistake or an attack.
@@ -42,7 +42,7 @@ async fn serve<Q: Message + Default>(
     request: Request,
     start: impl FnOnce(Asker, Q) -> Result<Messages, ApiError>,
 ) -> Response {
-    let call = match Call::read(request, MAX_QUESTION_BYTES).await {
+    let call = match Call::read(request, &mut Intake::of_question(MAX_QUESTION_BYTES)).await {
         Ok(call) => call,
         Err((error, protocol, _)) => {
             let refusal = Refusal::from(error);

@@ -1,0 +1,200 @@
+//! Requests and memory: what is under way is bounded by configuration, and who finds no room is told so (R5).
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod support;
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use opentelemetry_proto::tonic::trace::v1::Span;
+use prost::Message;
+use support::{Answer, Server, TestSample, now_nanos, profile_request, request, text_attribute, trace_request};
+
+const PROTOBUF: &str = "application/x-protobuf";
+const MEGABYTE: usize = 1 << 20;
+
+/// So many spans, each with so many bytes of text that compresses to nearly nothing.
+fn spans_of(number: u8, count: u8, text_bytes: usize) -> Vec<u8> {
+    let now = now_nanos();
+    let spans = (1..=count).map(|id| Span {
+        trace_id: vec![number; 16],
+        span_id: vec![id; 8],
+        name: "operation".to_owned(),
+        start_time_unix_nano: now,
+        end_time_unix_nano: now + 1000,
+        attributes: vec![text_attribute("text", &"x".repeat(text_bytes))],
+        ..Span::default()
+    });
+    trace_request("large", spans.collect()).encode_to_vec()
+}
+
+/// A zstd frame (RFC 8878) in which runs of one byte are written as such, and all else as it is.
+fn zstd(plain: &[u8], says_its_size: bool) -> Vec<u8> {
+    const LARGEST_BLOCK: usize = 128 << 10;
+    const RAW: u32 = 0;
+    const RUN: u32 = 1;
+    let mut frame = vec![0x28, 0xb5, 0x2f, 0xfd];
+    // A window of 1 MiB, and the size in four bytes or not at all.
+    frame.extend_from_slice(if says_its_size { &[0x80, 0x50] } else { &[0x00, 0x50] });
+    if says_its_size {
+        frame.extend_from_slice(&u32::try_from(plain.len()).unwrap().to_le_bytes());
+    }
+    let mut block = |kind: u32, size: usize, content: &[u8]| {
+        let header = kind << 1 | u32::try_from(size).unwrap() << 3;
+        frame.extend_from_slice(&header.to_le_bytes()[..3]);
+        frame.extend_from_slice(content);
+    };
+    let mut rest = plain;
+    while let Some(byte) = rest.first() {
+        let run = rest.iter().take(LARGEST_BLOCK).take_while(|other| *other == byte).count();
+        let size = if run >= 64 {
+            block(RUN, run, &[*byte]);
+            run
+        } else {
+            let next_run = rest.windows(64).take(1000).position(|bytes| bytes.iter().all(|byte| *byte == bytes[0]));
+            let size = next_run.unwrap_or(rest.len().min(1000));
+            block(RAW, size, &rest[..size]);
+            size
+        };
+        rest = &rest[size..];
+    }
+    // The last one is marked, and empty.
+    frame.extend_from_slice(&[1, 0, 0]);
+    frame
+}
+
+fn post_zstd(address: &str, body: &[u8]) -> Answer {
+    let headers = [("content-type", PROTOBUF), ("content-encoding", "zstd")];
+    request(address, "POST", "/v1/traces", &headers, body).unwrap()
+}
+
+fn has_retry_after(answer: &Answer) -> bool {
+    answer.headers.to_ascii_lowercase().contains("retry-after: ")
+}
+
+/// Waits until all room is given back.
+fn wait_until_empty(server: &Server) {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while !server.get("/metrics").unwrap().text().contains("\nhotspan_ingest_queue_share 0\n") {
+        assert!(Instant::now() < deadline, "room is not given back");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Scenario: twelve senders each send 6 MiB of 7 announced, and fall silent; the queue has 32 MiB.
+/// Guarantee: those who find no room are told to retry at once, the others are given up, memory stays bounded, and whoever comes
+/// then is served.
+#[test]
+fn half_sent_bodies_are_bounded() {
+    let config = "limits.max_bytes = \"8MiB\"\nlimits.max_idle = \"2s\"\ningest.queue_bytes = \"32MiB\"\n";
+    let (_store, server) = Server::configured(config);
+    let before = server.peak_memory();
+    let senders = (0..12).map(|_| {
+        let address = server.http.clone();
+        thread::spawn(move || {
+            let mut stream = TcpStream::connect(&address).unwrap();
+            stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+            let head = format!(
+                "POST /v1/traces HTTP/1.1\r\nhost: {address}\r\ncontent-type: {PROTOBUF}\r\ncontent-length: {}\r\n\r\n",
+                7 * MEGABYTE
+            );
+            stream.write_all(head.as_bytes()).unwrap();
+            stream.write_all(&vec![0; 6 * MEGABYTE]).unwrap();
+            let mut answer = String::new();
+            // The connection is closed behind the answer.
+            let _ = stream.read_to_string(&mut answer);
+            answer
+        })
+    });
+    let senders: Vec<_> = senders.collect();
+    let answers: Vec<String> = senders.into_iter().map(|sender| sender.join().unwrap()).collect();
+    let count = |status: &str| answers.iter().filter(|answer| answer.starts_with(status)).count();
+    let (silent, refused) = (count("HTTP/1.1 408"), count("HTTP/1.1 429"));
+    assert_eq!(silent + refused, 12, "{answers:?}");
+    assert!(silent >= 1 && refused >= 6, "{silent} fell silent, {refused} found no room");
+    assert!(answers.iter().any(|answer| answer.contains("limits.max_idle")), "{answers:?}");
+    let grown = server.peak_memory() - before;
+    assert!(grown < 80.0, "{grown} MB more than before");
+    wait_until_empty(&server);
+    assert_eq!(server.post("/v1/traces", PROTOBUF, &spans_of(1, 2, 10)).unwrap().status, 200);
+}
+
+/// Scenario: sixteen requests of a few hundred bytes come at once that unpack to 12 MiB each; the queue has 48 MiB.
+/// Guarantee: each is stored whole or told to retry with 429 and Retry-After, memory is bounded by the queue and not by what came,
+/// and all are stored in the end.
+#[test]
+fn what_unpacks_to_much_is_counted_as_much() {
+    let (_store, server) = Server::configured("ingest.queue_bytes = \"48MiB\"\ningest.resident_bytes = \"0B\"\n");
+    let before = server.peak_memory();
+    let senders = (1..=16).map(|number: u8| {
+        let address = server.http.clone();
+        thread::spawn(move || {
+            // Announced by its frame, and not.
+            let plain = spans_of(number, 12, MEGABYTE);
+            let body = zstd(&plain, number % 2 == 0);
+            drop(plain);
+            let mut refused = 0;
+            loop {
+                let answer = post_zstd(&address, &body);
+                match answer.status {
+                    200 => return refused,
+                    429 => assert!(has_retry_after(&answer), "{}", answer.headers),
+                    _ => panic!("{} {}", answer.status, answer.text()),
+                }
+                refused += 1;
+                assert!(refused < 600, "request {number} is never taken");
+                thread::sleep(Duration::from_millis(100));
+            }
+        })
+    });
+    let senders: Vec<_> = senders.collect();
+    let refused: usize = senders.into_iter().map(|sender| sender.join().unwrap()).sum();
+    assert!(refused > 0, "nobody found the queue full");
+    let grown = server.peak_memory() - before;
+    assert!(grown < 400.0, "{grown} MB more than before");
+    wait_until_empty(&server);
+    for number in 1..=16u8 {
+        let trace = server.get_json(&format!("/api/v1/trace/{}/outline", format!("{number:02x}").repeat(16)));
+        assert_eq!(trace["total_spans"], 12, "{trace}");
+    }
+}
+
+/// Scenario: requests that are too large: plain, in each compression, by their rows, and as a body without end.
+/// Guarantee: 413 without a hint to retry, counted as too large, and nothing is stored.
+#[test]
+fn too_large_is_413() {
+    let config = "limits.max_bytes = \"1MiB\"\nlimits.max_decoded_bytes = \"64KiB\"\n";
+    let (_store, server) = Server::configured(config);
+    let plain = spans_of(1, 2, MEGABYTE);
+    let packed = zstd(&plain, true);
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(&plain).unwrap();
+    let packed_by_gzip = gzip.finish().unwrap();
+    let stack: &[&str] = &["main", "work"];
+    let sample = || TestSample { stack, value: 7, time: now_nanos(), trace_id: [1; 16], span_id: [2; 8] };
+    let samples: Vec<TestSample<'_>> = (0..1000).map(|_| sample()).collect();
+    let profiles = profile_request("large", [3; 16], &samples).encode_to_vec();
+    assert!(profiles.len() < MEGABYTE);
+    let cases: [(&str, &str, &[u8]); 4] = [
+        ("/v1/traces", "identity", &plain),
+        ("/v1/traces", "zstd", &packed),
+        ("/v1/traces", "gzip", &packed_by_gzip),
+        ("/v1/profiles", "identity", &profiles),
+    ];
+    for (path, encoding, body) in cases {
+        let headers = [("content-type", PROTOBUF), ("content-encoding", encoding)];
+        let answer = request(&server.http, "POST", path, &headers, body).unwrap();
+        assert_eq!(answer.status, 413, "{path} {encoding}: {}", answer.text());
+        assert!(!has_retry_after(&answer) && answer.text().contains("smaller batches"), "{}", answer.text());
+    }
+    let metrics = server.get("/metrics").unwrap().text();
+    for (signal, count) in [("traces", 3), ("profiles", 1)] {
+        let line = format!("hotspan_refused_requests_total{{signal=\"{signal}\",reason=\"too_large\"}} {count}");
+        assert!(metrics.contains(&line), "{metrics}");
+    }
+    assert_eq!(server.get(&format!("/api/traces/{}", "01".repeat(16))).unwrap().status, 404);
+    wait_until_empty(&server);
+}
