@@ -5,6 +5,7 @@
 
 pub mod app_name;
 pub mod change_table;
+mod clock_window;
 pub mod collapsed;
 pub mod compression;
 mod decode_options;
@@ -41,6 +42,7 @@ mod utf8;
 pub mod v8;
 mod value_text;
 
+pub use clock_window::{ClockWindow, OutsideWindow};
 pub use compression::{DecompressError, Encoding, announced_size, decompress};
 pub use decode_options::{DecodeOptions, SampleTypeConfig, TextType};
 pub use detect::{FileFormat, decode_file, detect, into_owned};

@@ -1,5 +1,7 @@
 //! How much a sender may ask of us. Checked while decompressing and decoding, never after (R5).
 
+use crate::clock_window::ClockWindow;
+
 /// Bounds on one request or file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
@@ -20,6 +22,8 @@ pub struct Limits {
     pub max_label_bytes: usize,
     /// How deep attribute values may nest.
     pub max_nesting: usize,
+    /// The times that spans, profiles and samples of OTLP may have. It moves on with the clock, so that each request has its own.
+    pub clock: ClockWindow,
 }
 
 impl Default for Limits {
@@ -33,6 +37,7 @@ impl Default for Limits {
             max_labels: 128,
             max_label_bytes: 2048,
             max_nesting: 32,
+            clock: ClockWindow::default(),
         }
     }
 }

@@ -54,6 +54,12 @@ impl<'a, 'l> ItemReader<'a, 'l> {
         Self { repairs: Some(repairs), ..Self::without_repairs(limits, dictionary) }
     }
 
+    /// Whether a time is taken.
+    #[inline]
+    pub(crate) fn check_time(&self, time: i64) -> Read<()> {
+        self.limits.clock.check(time).map_err(|outside| Fault::new(outside.into()))
+    }
+
     /// A reader for items that have no borrowed texts.
     pub(crate) fn without_repairs(limits: &'l Limits, dictionary: &'l [Cow<'a, str>]) -> Self {
         let allowance = limits.max_item_bytes;

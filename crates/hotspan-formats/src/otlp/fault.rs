@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::DecodeError;
+use crate::{DecodeError, OutsideWindow};
 
 /// The result of reading a field. The error is boxed: it is rare, and the happy path should stay in registers.
 pub(crate) type Read<T> = Result<T, Box<Fault>>;
@@ -45,6 +45,12 @@ pub(crate) enum Problem {
     ZeroId,
     #[error("is {found}, which is after the year 2262")]
     Time { found: u64 },
+    #[error("{0}")]
+    NoTime(OutsideWindow),
+    #[error("{0}")]
+    TooOld(OutsideWindow),
+    #[error("{0}")]
+    TooFarAhead(OutsideWindow),
     #[error("nests deeper than {limit} levels")]
     Nesting { limit: usize },
     #[error("would take more than {limit} bytes of memory")]
@@ -79,7 +85,22 @@ pub(crate) enum Problem {
     Expands { limit: usize },
 }
 
+impl From<OutsideWindow> for Problem {
+    fn from(outside: OutsideWindow) -> Self {
+        match outside {
+            OutsideWindow::NotSet => Self::NoTime(outside),
+            OutsideWindow::TooOld { .. } => Self::TooOld(outside),
+            OutsideWindow::TooFarAhead { .. } => Self::TooFarAhead(outside),
+        }
+    }
+}
+
 impl Problem {
+    /// Whether all that is wrong is the time.
+    pub(crate) fn is_untimely(&self) -> bool {
+        matches!(self, Self::NoTime(_) | Self::TooOld(_) | Self::TooFarAhead(_))
+    }
+
     /// Whether the whole request has to be refused for it.
     pub(crate) fn is_fatal(&self) -> bool {
         matches!(

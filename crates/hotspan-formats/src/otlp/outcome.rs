@@ -4,6 +4,9 @@ use std::fmt::Write as _;
 
 use super::fault::{Fault, Problem};
 
+/// Times of refused items are told apart up to this many minutes; further ones are not.
+const MAX_TIMES: usize = 64;
+const MINUTE: i64 = 60 * 1_000_000_000;
 /// Reasons are told apart up to this many; further ones are only counted.
 const MAX_REASONS: usize = 8;
 /// An example is cut at this many bytes, since it may quote the sender.
@@ -18,6 +21,12 @@ pub struct Outcome {
     pub rejected: u64,
     /// Samples that were refused, those of refused profiles included; 0 for traces.
     pub rejected_samples: u64,
+    /// Of the refused spans or profiles, those that were refused for their time alone.
+    pub untimely: u64,
+    /// Of the refused samples, the same.
+    pub untimely_samples: u64,
+    /// When refused spans and samples had happened, where they say so: the start of a minute, and how many.
+    pub rejected_times: Vec<(i64, u64)>,
     /// Texts that were not UTF-8; kept with the wrong bytes replaced by U+FFFD.
     pub repaired_texts: u64,
     /// Texts that were longer than the limit; kept up to it.
@@ -65,6 +74,22 @@ impl Outcome {
             let _ = write!(text, "; and {} problems of other kinds", self.further_problems);
         }
         text
+    }
+
+    /// Whether nothing was refused but for its time.
+    pub(crate) fn is_whole_but_for_time(&self) -> bool {
+        (self.rejected, self.rejected_samples) == (self.untimely, self.untimely_samples)
+    }
+
+    /// Takes down when refused items had happened; no time, or zero, says nothing.
+    pub(crate) fn note_time(&mut self, time: Option<u64>, count: u64) {
+        let Some(time) = time.and_then(|time| i64::try_from(time).ok()).filter(|time| *time != 0) else { return };
+        let minute = time - time % MINUTE;
+        if let Some((_, sum)) = self.rejected_times.iter_mut().find(|(other, _)| *other == minute) {
+            *sum += count;
+        } else if self.rejected_times.len() < MAX_TIMES {
+            self.rejected_times.push((minute, count));
+        }
     }
 
     /// Takes down a problem; what it means for the counts is up to the caller.

@@ -128,7 +128,7 @@ impl<'a> Decoder<'a, '_> {
         if let Some(fault) = refused.or(scope_refused.as_deref()) {
             self.outcome.rejected += spans;
             self.outcome.note_many(fault, spans);
-            return Ok(());
+            return self.note_times(group);
         }
         self.sink.scope(&scope);
 
@@ -150,6 +150,8 @@ impl<'a> Decoder<'a, '_> {
                 Err(fault) if fault.problem.is_fatal() => return Err(fault.element("spans", index)),
                 Err(fault) => {
                     self.outcome.rejected += 1;
+                    self.outcome.untimely += u64::from(fault.problem.is_untimely());
+                    self.outcome.note_time(start_of(message), 1);
                     let fault = fault.element("spans", index);
                     if !self.outcome.count_known(&fault) {
                         self.outcome.note(&place.locate(fault));
@@ -157,6 +159,20 @@ impl<'a> Decoder<'a, '_> {
                 }
             }
             index += 1;
+        }
+        Ok(())
+    }
+
+    /// Takes down when the spans of a scope had happened that is refused as a whole.
+    fn note_times(&mut self, mut scope: Reader<'a>) -> Read<()> {
+        while let Some(field) = scope.field()? {
+            match field.number {
+                2 => {
+                    let span = scope.message(field)?;
+                    self.outcome.note_time(start_of(span), 1);
+                }
+                _ => scope.skip(field)?,
+            }
         }
         Ok(())
     }
@@ -256,7 +272,21 @@ fn read_span<'a>(mut message: Reader<'a>, items: &mut ItemReader<'a, '_>, span: 
     span.parent_id = (!parent.is_zero()).then_some(parent);
     span.start = nanoseconds(start).field("start_time_unix_nano")?;
     span.end = nanoseconds(end).field("end_time_unix_nano")?;
+    items.check_time(span.start).field("start_time_unix_nano")?;
     Ok(())
+}
+
+/// The start of a span that is refused, as far as it can be read.
+#[cold]
+fn start_of(mut message: Reader<'_>) -> Option<u64> {
+    let mut start = None;
+    while let Ok(Some(field)) = message.field() {
+        match field.number {
+            7 => start = Some(message.fixed64(field).ok()?),
+            _ => message.skip(field).ok()?,
+        }
+    }
+    start
 }
 
 fn read_event<'a>(mut message: Reader<'a>, items: &mut ItemReader<'a, '_>) -> Read<Event<'a>> {

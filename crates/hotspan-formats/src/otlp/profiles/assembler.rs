@@ -198,7 +198,10 @@ impl<'a, 'l> Assembler<'a, 'l> {
         // Profiles without the resource or scope they belong to would be misleading.
         if let Some(fault) = refused.or(scope_refused.as_deref()) {
             self.outcome.rejected += profiles.len() as u64;
-            self.outcome.rejected_samples += profiles.iter().map(|(_, header)| header.sample_count).sum::<u64>();
+            for (_, header) in &profiles {
+                self.outcome.rejected_samples += header.sample_count;
+                self.outcome.note_time(Some(header.time), header.sample_count);
+            }
             self.outcome.note_many(fault, profiles.len() as u64);
             return Ok(());
         }
@@ -210,6 +213,11 @@ impl<'a, 'l> Assembler<'a, 'l> {
                 Err(fault) => {
                     self.outcome.rejected += 1;
                     self.outcome.rejected_samples += header.sample_count;
+                    self.outcome.note_time(Some(header.time), header.sample_count);
+                    if fault.problem.is_untimely() {
+                        self.outcome.untimely += 1;
+                        self.outcome.untimely_samples += header.sample_count;
+                    }
                     self.outcome.note(&around.locate(fault, index));
                 }
             }
@@ -251,6 +259,9 @@ impl<'a, 'l> Assembler<'a, 'l> {
         }
         let own_time = self.own_time(header.time, around, index);
         let time = own_time.unwrap_or(self.received_at);
+        if let Err(outside) = self.limits.clock.check(time) {
+            return Err(Fault::new(outside.into()).field("time_unix_nano"));
+        }
         let id = self.profile_id(header.profile_id, around, index);
         let context = ProfileContext {
             resource: Cow::Owned(around.resource.clone()),
@@ -286,10 +297,12 @@ impl<'a, 'l> Assembler<'a, 'l> {
             fallback: identity.link(),
             used_sets: Vec::new(),
         };
-        let rejected = self.samples(message, &mut parts, around, index)?;
+        let (rejected, untimely) = self.samples(message, &mut parts, around, index)?;
         self.outcome.rejected_samples += rejected;
+        self.outcome.untimely_samples += untimely;
         if rejected > 0 && rejected == header.sample_count {
             self.outcome.rejected += 1;
+            self.outcome.untimely += u64::from(untimely == rejected);
             return Ok(());
         }
         self.outcome.accepted += 1;

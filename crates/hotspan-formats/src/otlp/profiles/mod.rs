@@ -46,21 +46,17 @@ pub fn decode_profiles<'a>(
     received_at: i64,
 ) -> Result<(ProfileSet<'a>, Outcome, WireVersion), DecodeError> {
     let read = decode_profiles_as(None, bytes, limits, received_at)?;
-    if is_whole(&read.1) {
+    // A time that is not taken says nothing about the numbering.
+    if read.1.is_whole_but_for_time() {
         return Ok(read);
     }
     // The numbering is a guess where a sender uses few fields: async-profiler writes a sample's only value unpacked
     // in field 4, where the older numbering has a link. Whole under the other numbering is what was meant.
     let other = if read.2 == WireVersion::V1_10 { WireVersion::V1_9 } else { WireVersion::V1_10 };
     match decode_profiles_as(Some(other), bytes, limits, received_at) {
-        Ok(reread) if is_whole(&reread.1) => Ok(reread),
+        Ok(reread) if reread.1.is_whole_but_for_time() => Ok(reread),
         _ => Ok(read),
     }
-}
-
-/// Whether everything in a request was taken.
-fn is_whole(outcome: &Outcome) -> bool {
-    outcome.rejected == 0 && outcome.rejected_samples == 0
 }
 
 /// Reads a request whose version is known, or found out from the request itself.

@@ -4,7 +4,7 @@ use hashbrown::HashMap;
 use hotspan_model::labels::SERVICE_NAME;
 use hotspan_model::{Link, Profile, Sample};
 
-use super::super::fault::{Locate as _, Read};
+use super::super::fault::{Fault, Locate as _, Read};
 use super::super::wire::Reader;
 use super::assembler::{Assembler, Surroundings};
 use super::dictionary::wrong_index;
@@ -36,15 +36,15 @@ impl Parts<'_> {
 }
 
 impl<'a> Assembler<'a, '_> {
-    /// Reads all samples, and says how many were refused.
+    /// Reads all samples, and says how many were refused, and how many of them for their time alone.
     pub(super) fn samples(
         &mut self,
         mut walk: Reader<'a>,
         parts: &mut Parts<'a>,
         around: &Surroundings,
         index: usize,
-    ) -> Read<u64> {
-        let (mut number, mut rejected) = (0, 0);
+    ) -> Read<(u64, u64)> {
+        let (mut number, mut rejected, mut untimely) = (0, 0, 0);
         while let Some(field) = walk.field()? {
             if field.number != 2 {
                 walk.skip(field)?;
@@ -57,19 +57,31 @@ impl<'a> Assembler<'a, '_> {
                     return Err(fault);
                 }
                 rejected += 1;
+                untimely += u64::from(fault.problem.is_untimely());
+                let time = self.raw.times().next().or(u64::try_from(parts.time).ok());
+                self.outcome.note_time(time, 1);
                 if !self.outcome.count_known(&fault) {
                     self.outcome.note(&around.locate(fault, index));
                 }
             }
             number += 1;
         }
-        Ok(rejected)
+        Ok((rejected, untimely))
     }
 
     #[inline]
     fn sample(&mut self, message: Reader<'a>, parts: &mut Parts<'a>) -> Read<()> {
         self.raw.read(message, &self.fields)?;
         let count = self.raw.observation_count()?;
+        for time in self.raw.times() {
+            // A time that no clock shows is no time.
+            if let Ok(time) = i64::try_from(time)
+                && time != 0
+                && let Err(outside) = self.limits.clock.check(time)
+            {
+                return Err(Fault::new(outside.into()).field("timestamps_unix_nano"));
+            }
+        }
         let index = self.raw.stack_index;
         let stack =
             self.stacks.get(index, &self.dictionary, &mut self.set.paths, &mut self.budget).field("stack_index")?;

@@ -65,6 +65,12 @@ impl RawSample {
         }
     }
 
+    /// The times that the sample says, one for each observation or none.
+    pub(super) fn times(&self) -> impl Iterator<Item = u64> {
+        let (times, _) = self.timestamps.as_chunks::<8>();
+        times.iter().map(|time| u64::from_le_bytes(*time))
+    }
+
     /// The observations; call [`Self::observation_count`] first.
     pub(super) fn observations(&self) -> impl Iterator<Item = Observation> {
         let (times, _) = self.timestamps.as_chunks::<8>();
