@@ -2,10 +2,13 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+#[path = "../../hotspan-formats/tests/otlp/encode.rs"]
+mod encode;
 mod support;
 
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
-use opentelemetry_proto::tonic::common::v1::{AnyValue, ArrayValue, KeyValue};
+use opentelemetry_proto::tonic::common::v1::{AnyValue, ArrayValue, InstrumentationScope, KeyValue};
+use opentelemetry_proto::tonic::profiles::v1development::{KeyValueAndUnit, Line, Location, Mapping};
 use opentelemetry_proto::tonic::trace::v1::span::{Event, Link as SpanLink};
 use opentelemetry_proto::tonic::trace::v1::{Span, Status};
 use prost::Message;
@@ -63,21 +66,37 @@ fn full_span(trace_id: [u8; 16], span_id: [u8; 8], start: u64) -> Span {
     }
 }
 
-/// Scenario: a span that uses every field OTLP has. Guarantee: all of it is in the trace, with its types.
+/// Scenario: a span that uses every field OTLP has, and so do its scope and resource.
+/// Guarantee: all of it is in the trace, with its types.
 #[test]
 fn everything_in_a_span_is_kept() {
     let store = tempfile::tempdir().unwrap();
     let server = Server::start(store.path());
     server.wait_ready();
     let start = now_nanos();
-    let request = trace_request("shop", vec![full_span([1; 16], [2; 8], start)]);
+    let mut request = trace_request("shop", vec![full_span([1; 16], [2; 8], start)]);
+    let group = &mut request.resource_spans[0];
+    group.schema_url = "https://schemas/resource".to_owned();
+    group.resource.as_mut().unwrap().dropped_attributes_count = 6;
+    group.scope_spans[0].schema_url = "https://schemas/scope".to_owned();
+    let scope = group.scope_spans[0].scope.as_mut().unwrap();
+    scope.version = "1.2.3".to_owned();
+    scope.attributes = vec![text_attribute("library.mode", "fast")];
+    scope.dropped_attributes_count = 7;
     let answer = server.post("/v1/traces", PROTOBUF, &request.encode_to_vec()).unwrap();
     assert_eq!((answer.status, answer.body.as_slice()), (200, b"".as_slice()), "{}", answer.text());
 
     let trace = server.get_json("/api/traces/01010101010101010101010101010101");
     let batch = &trace["batches"][0];
     assert_eq!(batch["resource"]["attributes"][0], json!({"key": "service.name", "value": {"stringValue": "shop"}}));
-    assert_eq!(batch["scopeSpans"][0]["scope"]["name"], "test");
+    assert_eq!(
+        (&batch["schemaUrl"], &batch["resource"]["droppedAttributesCount"]),
+        (&json!("https://schemas/resource"), &json!(6))
+    );
+    assert_eq!(batch["scopeSpans"][0]["schemaUrl"], "https://schemas/scope");
+    let mode = json!({"key": "library.mode", "value": {"stringValue": "fast"}});
+    let scope = json!({"name": "test", "version": "1.2.3", "attributes": [mode], "droppedAttributesCount": 7});
+    assert_eq!(batch["scopeSpans"][0]["scope"], scope);
     let span = &batch["scopeSpans"][0]["spans"][0];
     assert_eq!(span["traceId"], "AQEBAQEBAQEBAQEBAQEBAQ==");
     assert_eq!(span["spanId"], "AgICAgICAgI=");
@@ -105,6 +124,158 @@ fn everything_in_a_span_is_kept() {
     assert_eq!(span["events"][0]["attributes"][0]["value"]["stringValue"], "Timeout");
     assert_eq!(span["links"][0]["traceState"], "l=2");
     assert_eq!(span["links"][0]["flags"], 1);
+    assert_eq!(span["links"][0]["attributes"], json!([{"key": "why", "value": {"stringValue": "batch"}}]));
+    assert_eq!(span["links"][0]["droppedAttributesCount"], 2);
+    assert_eq!(span["events"][0]["droppedAttributesCount"], 1);
+}
+
+/// The rows that a statement gives.
+fn rows_of(server: &Server, query: &str) -> Vec<serde_json::Value> {
+    server.post_json("/api/v1/sql", &json!({ "query": query }))["rows"].as_array().unwrap().clone()
+}
+
+/// Scenario: a profile with a binary, inlined functions, columns, an address without a function, attributes at every level, a
+/// payload and schemas.
+/// Guarantee: all of it is in the tables.
+#[test]
+fn everything_in_a_profile_is_kept() {
+    let (_store, server) = Server::fresh();
+    let now = now_nanos();
+    let sample = TestSample { stack: &["main", "inlined"], value: 5, time: now, trace_id: [1; 16], span_id: [2; 8] };
+    let mut request = profile_request("shop", [6; 16], &[sample]);
+    let dictionary = request.dictionary.as_mut().unwrap();
+    let mut attribute = |key: &str, value: &str| {
+        dictionary.string_table.push(key.to_owned());
+        dictionary.attribute_table.push(KeyValueAndUnit {
+            key_strindex: (dictionary.string_table.len() - 1) as i32,
+            value: Some(AnyValue { value: Some(Value::StringValue(value.to_owned())) }),
+            unit_strindex: 0,
+        });
+        (dictionary.attribute_table.len() - 1) as i32
+    };
+    let build_id = attribute("process.executable.build_id.gnu", "abcdef");
+    let of_location = attribute("location.note", "hot");
+    let of_sample = attribute("sample.note", "slow");
+    let of_profile = attribute("profile.note", "made by hand");
+    dictionary.string_table.push("/usr/bin/shop".to_owned());
+    let filename_strindex = (dictionary.string_table.len() - 1) as i32;
+    let range = (0x1000, 0x9000);
+    dictionary.mapping_table.push(Mapping {
+        memory_start: range.0,
+        memory_limit: range.1,
+        filename_strindex,
+        attribute_indices: vec![build_id],
+        ..Mapping::default()
+    });
+    // The leaf has both functions, the inner one first; below it is code that nobody has a name for.
+    let line = |function_index, line, column| Line { function_index, line, column };
+    let inlined = Location {
+        mapping_index: 1,
+        address: 0x1234,
+        lines: vec![line(1, 7, 3), line(2, 70, 30)],
+        attribute_indices: vec![of_location],
+    };
+    let nameless = Location { mapping_index: 1, address: 0x2345, ..Location::default() };
+    dictionary.location_table = vec![Location::default(), nameless, inlined];
+    dictionary.stack_table[1].location_indices = vec![1, 2];
+    let group = &mut request.resource_profiles[0];
+    group.schema_url = "https://schemas/resource".to_owned();
+    group.scope_profiles[0].schema_url = "https://schemas/scope".to_owned();
+    group.scope_profiles[0].scope = Some(InstrumentationScope {
+        name: "profiler".to_owned(),
+        version: "1.2.3".to_owned(),
+        attributes: vec![text_attribute("library.mode", "fast")],
+        dropped_attributes_count: 7,
+    });
+    let profile = &mut group.scope_profiles[0].profiles[0];
+    profile.samples[0].attribute_indices = vec![of_sample];
+    profile.attribute_indices = vec![of_profile];
+    profile.original_payload_format = "pprof".to_owned();
+    profile.original_payload = vec![1, 2, 255];
+    profile.dropped_attributes_count = 9;
+    let answer = server.post("/v1/profiles", PROTOBUF, &request.encode_to_vec()).unwrap();
+    assert_eq!((answer.status, answer.body.as_slice()), (200, b"".as_slice()), "{}", answer.text());
+
+    let profiles = rows_of(
+        &server,
+        "SELECT service, period, duration, resource, scope, attributes, mappings, dropped_attributes_count AS dropped, \
+         original_payload_format AS format, encode(original_payload, 'hex') AS payload, source FROM profiles",
+    );
+    let [profile] = profiles.as_slice() else { panic!("{profiles:?}") };
+    let text = |column: &str| profile[column].as_str().unwrap_or_default().to_owned();
+    assert_eq!((text("service"), text("source")), ("shop".to_owned(), "otlp".to_owned()));
+    assert_eq!((&profile["period"], &profile["duration"]), (&json!(10_000_000), &json!(15_000_000_000i64)));
+    assert_eq!((text("format"), text("payload"), &profile["dropped"]), ("pprof".into(), "0102ff".into(), &json!(9)));
+    for (column, parts) in [
+        ("resource", ["service.name", "https://schemas/resource"].as_slice()),
+        ("scope", &["profiler", "1.2.3", "library.mode", "fast", "https://schemas/scope", "7"]),
+        ("attributes", &["profile.note", "made by hand"]),
+        ("mappings", &["/usr/bin/shop", "abcdef"]),
+    ] {
+        for part in parts {
+            assert!(text(column).contains(part), "{column}: {} lacks {part}", text(column));
+        }
+    }
+    let samples = rows_of(&server, "SELECT value, attributes, stack(path) AS stack FROM samples");
+    let [sample] = samples.as_slice() else { panic!("{samples:?}") };
+    assert_eq!(sample["value"], 5);
+    // A label of the series or an attribute of the sample: it can be asked for either way.
+    let labels = rows_of(&server, "SELECT labels FROM series").remove(0);
+    assert!(format!("{sample}{labels}").contains("slow"), "{sample} {labels}");
+
+    let frames = rows_of(
+        &server,
+        "SELECT function, file, line, \"column\" AS col, build_id, mapping, address, attributes FROM frames ORDER BY function",
+    );
+    let frame = |name: &str| frames.iter().find(|frame| frame["function"] == name).expect(name);
+    for (name, line, column) in [("inlined", 7, 3), ("main", 70, 30)] {
+        let place = frame(name);
+        assert_eq!((&place["line"], &place["col"]), (&json!(line), &json!(column)), "{place}");
+        assert_eq!(place["file"], format!("{name}.rs"));
+        assert_eq!(place["mapping"], "/usr/bin/shop", "{place}");
+    }
+    assert!(frames.iter().any(|frame| frame["attributes"].to_string().contains("location.note")), "{frames:?}");
+    assert!(frames.iter().any(|frame| frame["address"] == 0x2345 && frame["build_id"] == "abcdef"), "{frames:?}");
+    let stack = sample["stack"].as_str().unwrap();
+    assert!(stack.find("main").unwrap() < stack.find("inlined").unwrap(), "{stack}");
+}
+
+/// Scenario: a profile in the numbering of OTLP v1.9, as collectors of that time send it.
+/// Guarantee: value, time, span and attribute of its sample land where they belong.
+#[test]
+fn the_numbering_of_v1_9() {
+    let (_store, server) = Server::fresh();
+    let now = now_nanos();
+    let empty = encode::Message::new;
+    let line = empty().varint(1, 1).varint(2, 10);
+    let mut dictionary = empty().message(1, &empty()).message(2, &empty()).message(2, &empty().message(3, &line));
+    dictionary = dictionary.message(3, &empty()).message(3, &empty().varint(1, 5));
+    let link = empty().bytes(1, [7; 16]).bytes(2, [9; 8]);
+    dictionary = dictionary.message(4, &empty()).message(4, &link);
+    for text in ["", "samples", "count", "cpu", "nanoseconds", "main", "route"] {
+        dictionary = dictionary.bytes(5, text);
+    }
+    let route = empty().varint(1, 6).message(2, &empty().bytes(1, "/a"));
+    dictionary = dictionary.message(6, &empty()).message(6, &route);
+    dictionary = dictionary.message(7, &empty()).message(7, &empty().packed(1, &[1]));
+    let sample = empty().varint(1, 1).packed(2, &[3]).packed(3, &[1]).varint(4, 1).packed_fixed64(5, &[now]);
+    let profile = empty()
+        .message(1, &empty().varint(1, 1).varint(2, 2))
+        .message(2, &sample)
+        .fixed64(3, now)
+        .message(5, &empty().varint(1, 3).varint(2, 4))
+        .varint(6, 10);
+    let scope = empty().message(2, &profile);
+    let request = empty().message(1, &empty().message(2, &scope)).message(2, &dictionary);
+    let answer = server.post("/v1/profiles", PROTOBUF, &request.0).unwrap();
+    assert_eq!((answer.status, answer.body.as_slice()), (200, b"".as_slice()), "{}", answer.text());
+    let flame = server.get_json("/api/v1/profile?span_id=0909090909090909");
+    assert_eq!(flame["flamebearer"]["numTicks"], 30, "{flame}");
+    let samples =
+        rows_of(&server, "SELECT value, arrow_cast(time, 'Int64') AS time, stack(path) AS stack FROM samples");
+    assert_eq!(samples, [json!({"value": 30, "time": now, "stack": "main"})]);
+    let labels = rows_of(&server, "SELECT labels['route'] AS route FROM series");
+    assert!(labels[0].to_string().contains("/a"), "{labels:?}");
 }
 
 /// Scenario: a trace and a profile whose samples name two of its spans.
@@ -311,11 +482,12 @@ fn json_in_json_out() {
     let store = tempfile::tempdir().unwrap();
     let server = Server::start(store.path());
     server.wait_ready();
+    let now = now_nanos();
     let body = json!({"resourceSpans": [{
         "resource": {"attributes": [{"key": "service.name", "value": {"stringValue": "js"}}]},
         "scopeSpans": [{"spans": [{
             "traceId": "5B8EFFF798038103D269B633813FC60C", "spanId": "EEE19B7EC3C1B174",
-            "name": "hello", "startTimeUnixNano": "1544712660000000000", "endTimeUnixNano": 1544712661000000000i64,
+            "name": "hello", "startTimeUnixNano": now.to_string(), "endTimeUnixNano": now + 1_000_000_000,
             "kind": 2, "unknownField": [1, {"x": 2}],
             "attributes": [{"key": "n", "value": {"intValue": "12"}}]
         }]}]
