@@ -1,4 +1,4 @@
-//! What was sent and not taken, by the minute in which it came: answers about that time say so (R4).
+//! What was sent and not taken, by the minute that it tells of, or in which it came: answers about that time say so (R4).
 //!
 //! Senders have been told, and the metrics count it. This is for whoever looks at the data later; it is kept in memory, so
 //! a restart forgets it. A whole request that is refused is not counted: its sender still has it, and may send it again.

@@ -89,8 +89,7 @@ impl Role {
     fn router(self, app: Arc<App>) -> Router {
         match self {
             Self::Http => crate::api::everything(app),
-            Self::OtlpGrpc => crate::receive::otlp_grpc_routes().with_state(app),
-            Self::OtlpHttp => crate::receive::otlp_http_routes().with_state(app),
+            Self::OtlpGrpc | Self::OtlpHttp => crate::receive::otlp_alone(app),
             Self::Tempo => crate::api::tempo_alone(app),
         }
     }

@@ -4,8 +4,10 @@
 //! written once, as bytes in and bytes out, and answers in the protocol it was asked in. A library for gRPC
 //! alone would leave the others to be written again, and would unpack a message before there is room for it.
 
+use std::sync::Arc;
+
 use axum::body::Body;
-use axum::extract::Request;
+use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use base64::Engine as _;
 use bytes::{BufMut, Bytes, BytesMut};
@@ -15,6 +17,7 @@ use http::{HeaderMap, HeaderValue, StatusCode, header};
 use http_body_util::StreamBody;
 use hyper::body::Frame;
 
+use crate::app::App;
 use crate::receive::{BodyError, Intake};
 
 /// How the message is framed.
@@ -243,10 +246,16 @@ pub(crate) fn rpc_error(protocol: Protocol, code: Code, status: StatusCode, mess
     (status, [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], body).into_response()
 }
 
+/// The protocol and codec of a request; plain HTTP with JSON where they can't be told.
+pub(crate) fn spoken(headers: &HeaderMap) -> (Protocol, Codec) {
+    let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    content_type.and_then(classify).unwrap_or((Protocol::Unary, Codec::Json))
+}
+
 /// The answer to a call of a method that is not here.
-pub(crate) async fn unknown_method(request: Request) -> Response {
-    let content_type = request.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    let protocol = content_type.and_then(classify).map_or(Protocol::Unary, |(protocol, _)| protocol);
+pub(crate) async fn unknown_method(State(app): State<Arc<App>>, request: Request) -> Response {
+    app.metrics.refused("unknown", "unknown_path");
+    let (protocol, _) = spoken(request.headers());
     let message = format!("there is no method {} here", request.uri().path());
     rpc_error(protocol, Code::Unimplemented, StatusCode::NOT_FOUND, &message)
 }
@@ -382,7 +391,6 @@ fn percent_encode(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use http_body_util::BodyExt as _;

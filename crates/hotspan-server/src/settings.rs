@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use hotspan_formats::Limits;
-use hotspan_lake::IngestOptions;
+use hotspan_formats::{ClockWindow, Limits};
 use hotspan_lake::compaction::CompactionOptions;
 use hotspan_lake::retention::RetentionOptions;
+use hotspan_lake::{IngestOptions, Table};
 use hotspan_sql::SqlOptions;
 
 use crate::listeners::Address;
@@ -34,6 +34,10 @@ pub struct Settings {
     pub max_upload_bytes: u64,
     /// How long a sender may be silent in the middle of a request.
     pub max_idle: Duration,
+    /// How old spans and samples may be when they come; zero for as old as they are kept.
+    pub max_age: Duration,
+    /// How far ahead of the server's clock spans and samples may be.
+    pub max_ahead: Duration,
     /// Bytes of ad hoc profiles that are kept for each tenant.
     pub max_adhoc_bytes: u64,
     /// Bounds of the write path.
@@ -60,6 +64,19 @@ pub struct Settings {
     pub log: LogSettings,
     /// Whether the server traces and profiles itself.
     pub self_tracing: SelfTracingSettings,
+}
+
+impl Settings {
+    /// The times that are taken at `now` of what goes into a table: none that retention would remove at once (R4).
+    pub(crate) fn clock(&self, table: Table, now: i64) -> ClockWindow {
+        let kept = self.retention.of(table);
+        let (age, setting) = match table {
+            _ if !self.max_age.is_zero() && self.max_age < kept => (self.max_age, "limits.max_age"),
+            Table::Spans | Table::Traces => (kept, "retention.spans"),
+            _ => (kept, "retention.samples"),
+        };
+        ClockWindow::new(now, age, self.max_ahead, setting)
+    }
 }
 
 /// What is logged, and how.
@@ -148,6 +165,8 @@ impl Default for Settings {
             limits: Limits::default(),
             max_upload_bytes: 4 << 30,
             max_idle: Duration::from_secs(15),
+            max_age: Duration::ZERO,
+            max_ahead: Duration::from_secs(24 * 3600),
             max_adhoc_bytes: 1 << 30,
             ingest: IngestOptions::default(),
             compaction: CompactionOptions::default(),
@@ -162,5 +181,33 @@ impl Default for Settings {
             log: LogSettings::default(),
             self_tracing: SelfTracingSettings::default(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DAY: i64 = 24 * 3600 * 1_000_000_000;
+
+    /// Scenario: a server as it is shipped, one that takes three days, and one that would take more than it keeps.
+    /// Guarantee: nothing is taken that retention would remove at once, and the setting that decides is named.
+    #[test]
+    fn what_is_taken_is_kept() {
+        let now = 20_000 * DAY;
+        let of = |days: u64| Settings { max_age: Duration::from_secs(days * 24 * 3600), ..Settings::default() };
+        let told = |settings: &Settings, table, age: i64| settings.clock(table, now).check(now - age * DAY).err();
+        for (settings, table, most, setting) in [
+            (of(0), Table::Spans, 14, "retention.spans"),
+            (of(0), Table::Samples, 7, "retention.samples"),
+            (of(3), Table::Spans, 3, "limits.max_age"),
+            (of(3), Table::Samples, 3, "limits.max_age"),
+            (of(1000), Table::Spans, 14, "retention.spans"),
+        ] {
+            assert_eq!(told(&settings, table, most), None);
+            let refused = told(&settings, table, most + 1).unwrap().to_string();
+            assert!(refused.contains(setting), "{refused}");
+        }
+        assert!(Settings::default().clock(Table::Spans, now).check(now + 2 * DAY).is_err());
     }
 }

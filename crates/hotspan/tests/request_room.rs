@@ -84,7 +84,7 @@ fn wait_until_empty(server: &Server) {
     }
 }
 
-/// Scenario: twelve senders each send 6 MiB of 7 announced, and fall silent; the queue has 32 MiB.
+/// Scenario: thirty senders each send 6 MiB of 7 announced, and fall silent; the queue has 32 MiB.
 /// Guarantee: those who find no room are told to retry at once, the others are given up, memory stays bounded, and whoever comes
 /// then is served.
 #[test]
@@ -92,7 +92,7 @@ fn half_sent_bodies_are_bounded() {
     let config = "limits.max_bytes = \"8MiB\"\nlimits.max_idle = \"2s\"\ningest.queue_bytes = \"32MiB\"\n";
     let (_store, server) = Server::configured(config);
     let before = server.peak_memory();
-    let senders = (0..12).map(|_| {
+    let senders = (0..30).map(|_| {
         let address = server.http.clone();
         thread::spawn(move || {
             let mut stream = TcpStream::connect(&address).unwrap();
@@ -113,29 +113,30 @@ fn half_sent_bodies_are_bounded() {
     let answers: Vec<String> = senders.into_iter().map(|sender| sender.join().unwrap()).collect();
     let count = |status: &str| answers.iter().filter(|answer| answer.starts_with(status)).count();
     let (silent, refused) = (count("HTTP/1.1 408"), count("HTTP/1.1 429"));
-    assert_eq!(silent + refused, 12, "{answers:?}");
-    assert!(silent >= 1 && refused >= 6, "{silent} fell silent, {refused} found no room");
+    assert_eq!(silent + refused, 30, "{answers:?}");
+    assert!(silent >= 1 && refused >= 20, "{silent} fell silent, {refused} found no room");
     assert!(answers.iter().any(|answer| answer.contains("limits.max_idle")), "{answers:?}");
     let grown = server.peak_memory() - before;
-    assert!(grown < 80.0, "{grown} MB more than before");
+    assert!(grown < 120.0, "{grown} MB more than before");
     wait_until_empty(&server);
     assert_eq!(server.post("/v1/traces", PROTOBUF, &spans_of(1, 2, 10)).unwrap().status, 200);
 }
 
-/// Scenario: sixteen requests of a few hundred bytes come at once that unpack to 12 MiB each; the queue has 48 MiB.
+/// Scenario: twenty-four requests of a few kilobytes come at once that unpack to 6 MiB each; the queue has 24 MiB.
 /// Guarantee: each is stored whole or told to retry with 429 and Retry-After, memory is bounded by the queue and not by what came,
 /// and all are stored in the end.
 #[test]
 fn what_unpacks_to_much_is_counted_as_much() {
-    let (_store, server) = Server::configured("ingest.queue_bytes = \"48MiB\"\ningest.resident_bytes = \"0B\"\n");
+    // Rows wait for each other, are not kept afterwards, and nothing else takes memory meanwhile.
+    let waiting = "ingest.flush_interval = \"300ms\"\ningest.flush_bytes = \"1GiB\"\ningest.resident_bytes = \"0B\"\n";
+    let (_store, server) = Server::configured(&format!(
+        "{waiting}ingest.queue_bytes = \"24MiB\"\ncompaction.first_level_bytes = \"10GiB\"\ncompaction.first_level_age = \"10m\"\n"
+    ));
     let before = server.peak_memory();
-    let senders = (1..=16).map(|number: u8| {
+    let senders = (1..=24).map(|number: u8| {
         let address = server.http.clone();
         thread::spawn(move || {
-            // Announced by its frame, and not.
-            let plain = spans_of(number, 12, MEGABYTE);
-            let body = zstd(&plain, number % 2 == 0);
-            drop(plain);
+            let body = zstd(&spans_of(number, 6, MEGABYTE), true);
             let mut refused = 0;
             loop {
                 let answer = post_zstd(&address, &body);
@@ -146,20 +147,20 @@ fn what_unpacks_to_much_is_counted_as_much() {
                 }
                 refused += 1;
                 assert!(refused < 600, "request {number} is never taken");
-                thread::sleep(Duration::from_millis(100));
+                thread::sleep(Duration::from_millis(200));
             }
         })
     });
     let senders: Vec<_> = senders.collect();
     let refused: usize = senders.into_iter().map(|sender| sender.join().unwrap()).sum();
-    assert!(refused > 0, "nobody found the queue full");
     let grown = server.peak_memory() - before;
-    assert!(grown < 400.0, "{grown} MB more than before");
+    assert!(refused > 0, "nobody found the queue full");
+    assert!(grown < 150.0, "{grown} MB more than before");
     wait_until_empty(&server);
-    for number in 1..=16u8 {
-        let trace = server.get_json(&format!("/api/v1/trace/{}/outline", format!("{number:02x}").repeat(16)));
-        assert_eq!(trace["total_spans"], 12, "{trace}");
-    }
+    // One whose size nobody knows before it is unpacked finds room then, since it is alone.
+    assert_eq!(post_zstd(&server.http, &zstd(&spans_of(25, 6, MEGABYTE), false)).status, 200);
+    let ingest = &server.get_json("/api/v1/status")["ingest"];
+    assert_eq!((&ingest["spans"], &ingest["duplicate_spans"]), (&(25 * 6).into(), &0.into()), "{ingest}");
 }
 
 /// Scenario: requests that are too large: plain, in each compression, by their rows, and as a body without end.

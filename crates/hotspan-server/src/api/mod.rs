@@ -43,8 +43,7 @@ use crate::{page, receive};
 /// All routes, for the main listener.
 pub(crate) fn everything(app: Arc<App>) -> Router {
     Router::new()
-        .merge(receive::otlp_grpc_routes())
-        .merge(receive::otlp_http_routes())
+        .merge(receive::otlp_routes())
         .merge(receive::ingest_routes())
         .merge(receive::push_routes())
         .merge(receive::upload_routes())

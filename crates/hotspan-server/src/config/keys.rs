@@ -158,6 +158,19 @@ pub static KEYS: &[Key] = &[
     )
     .at_least("100ms"),
     key!(
+        "limits.max_age",
+        Duration,
+        max_age,
+        "How old spans and samples may be when they come; older ones are refused, and so is what `retention` would remove at once. 0s leaves it to `retention`"
+    ),
+    key!(
+        "limits.max_ahead",
+        Duration,
+        max_ahead,
+        "How far ahead of the server's clock spans and samples may be; what is further ahead is refused"
+    )
+    .at_least("1s"),
+    key!(
         "limits.max_adhoc_bytes",
         Size,
         max_adhoc_bytes,

@@ -16,7 +16,7 @@ use serde::Deserialize;
 use super::ingest_body::{UploadBody, content_type};
 use super::ingest_format::{IngestFormat, decode_ingest};
 use super::ingest_rows::{SIGNAL, store_profiles};
-use super::{Intake, Refusal};
+use super::{Arrived, Intake, Refusal};
 use crate::app::App;
 use crate::rpc::{Protocol, rpc_error};
 use crate::time_text::parse_time;
@@ -61,8 +61,8 @@ async fn take(app: &Arc<App>, request: Request) -> Result<(), (Refusal, bool)> {
     let format = IngestFormat::choose(&parameters.format, &content_type(&parts));
     let mut options = options(&parameters, &name);
     let content = body.content();
-    let encoded = (Encoding::from_magic(&content), &*content);
-    let stored = store_profiles(app, &parts.headers, encoded, move |limits, sink, room| {
+    let arrived = Arrived { encoding: Encoding::from_magic(&content), bytes: &content, held: intake.take() };
+    let stored = store_profiles(app, &parts.headers, arrived, move |limits, sink, room| {
         options.limits = limits.clone();
         decode_ingest(format, &body, &name, options, sink, room)
     });

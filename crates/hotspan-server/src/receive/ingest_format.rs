@@ -62,8 +62,7 @@ pub(super) fn decode_ingest(
     if !format.is_typed() {
         let described = detect(&plain).filter(|_| format == IngestFormat::Groups);
         if described.is_some_and(|found| found != hotspan_formats::FileFormat::Collapsed) {
-            sink.push(decode_file(&plain, &options)?);
-            return Ok(());
+            return sink.push(decode_file(&plain, &options)?);
         }
         let rate = options.sample_rate.unwrap_or(DEFAULT_SAMPLE_RATE);
         let text_type = app.text_type(rate).ok_or_else(|| unknown_suffix(&app.name))?;
@@ -84,8 +83,7 @@ pub(super) fn decode_ingest(
             options.sample_types = sample_type_config(body)?;
             pprof::decode(&plain, &options)?
         }
-    });
-    Ok(())
+    })
 }
 
 /// Samples a second where a client does not say.

@@ -4,16 +4,17 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use hotspan_formats::otlp::Outcome;
-use hotspan_formats::{Encoding, Limits};
-use hotspan_lake::Ingest;
+use hotspan_formats::{ClockWindow, Limits};
+use hotspan_lake::catalog::now_nanos;
 use hotspan_lake::ingest::Reservation;
 use hotspan_lake::rows::Rows;
+use hotspan_lake::{Ingest, Table};
 use hotspan_model::labels::SERVICE_NAME;
 use hotspan_model::{ProfileSet, TenantId};
 use http::HeaderMap;
 
 use super::decoding::decode_in_turn;
-use super::{Refusal, Room, tenant_of};
+use super::{Arrived, Refusal, Room, tenant_of};
 use crate::app::App;
 
 /// The signal under which profiles are counted, as those of OTLP are.
@@ -27,6 +28,7 @@ pub(super) struct RowSink {
     tenant: TenantId,
     profile_types: BTreeSet<String>,
     cut_frames: u64,
+    clock: ClockWindow,
 }
 
 /// What became of a request.
@@ -52,10 +54,10 @@ impl Stored {
 }
 
 impl RowSink {
-    /// An empty one.
-    pub(super) fn new(ingest: &Ingest, tenant: &TenantId) -> Self {
+    /// An empty one for profiles of times in a window.
+    pub(super) fn new(ingest: &Ingest, tenant: &TenantId, clock: ClockWindow) -> Self {
         let (ingest, tenant) = (ingest.clone(), tenant.clone());
-        Self { rows: Rows::default(), ingest, tenant, profile_types: BTreeSet::new(), cut_frames: 0 }
+        Self { rows: Rows::default(), ingest, tenant, profile_types: BTreeSet::new(), cut_frames: 0, clock }
     }
 
     /// Bytes of the rows that were added.
@@ -64,13 +66,15 @@ impl RowSink {
     }
 
     /// Adds a decoded set.
-    pub(super) fn push(&mut self, mut set: ProfileSet<'_>) {
+    pub(super) fn push(&mut self, mut set: ProfileSet<'_>) -> Result<(), Refusal> {
         for profile in &mut set.profiles {
             profile.labels.set_default(SERVICE_NAME, "unknown_service");
             self.profile_types.insert(profile.profile_type.to_string());
         }
+        check_times(&set, &self.clock)?;
         self.cut_frames += set.cut_frames;
         self.rows.profiles.push(&set, &self.ingest.known().of(&self.tenant));
+        Ok(())
     }
 
     /// Commits what was added, and says what became of it.
@@ -84,17 +88,33 @@ impl RowSink {
     }
 }
 
+/// Refuses a set of which anything is of a time that is not taken: whoever sends a file hears of nothing in part.
+pub(super) fn check_times(set: &ProfileSet<'_>, clock: &ClockWindow) -> Result<(), Refusal> {
+    for profile in &set.profiles {
+        let name = || {
+            let service = profile.labels.get(SERVICE_NAME).unwrap_or("unknown_service");
+            format!("profile {} of {service}", profile.profile_type)
+        };
+        clock.check(profile.time).map_err(|outside| Refusal::Untimely(format!("the {} {outside}", name())))?;
+        for sample in &profile.samples {
+            let checked = clock.check(sample.time);
+            checked.map_err(|outside| Refusal::Untimely(format!("a sample of the {} {outside}", name())))?;
+        }
+    }
+    Ok(())
+}
+
 /// Takes a request in. `body` is what came, `decode` fills the rows on a thread where it may take its time.
 pub(super) async fn store_profiles(
     app: &Arc<App>,
     headers: &HeaderMap,
-    (encoding, body): (Encoding, &[u8]),
+    body: Arrived<'_>,
     decode: impl FnOnce(&Limits, &mut RowSink, &mut Room) -> Result<(), Refusal> + Send + 'static,
 ) -> Result<Stored, Refusal> {
     let core = app.core()?;
     let tenant = tenant_of(app, headers)?;
-    let mut sink = RowSink::new(&core.ingest, &tenant);
-    let mut room = Room::for_body(&core.ingest, encoding, body, app.settings.limits.max_bytes)?;
+    let mut sink = RowSink::new(&core.ingest, &tenant, app.settings.clock(Table::Samples, now_nanos()));
+    let mut room = Room::for_body(&core.ingest, body, app.settings.limits.max_bytes)?;
     let decoding_app = Arc::clone(app);
     let (sink, reservation) = decode_in_turn(app, move || {
         decode(&decoding_app.settings.limits, &mut sink, &mut room)?;
@@ -112,9 +132,9 @@ pub(crate) async fn store_scraped(
     set: ProfileSet<'static>,
 ) -> Result<usize, Refusal> {
     let core = app.core()?;
-    let room = Room::for_unpacked(&core.ingest, 0)?;
-    let mut sink = RowSink::new(&core.ingest, &tenant);
-    sink.push(set);
+    let room = Room::for_decoded(&core.ingest)?;
+    let mut sink = RowSink::new(&core.ingest, &tenant, app.settings.clock(Table::Samples, now_nanos()));
+    sink.push(set)?;
     let reservation = room.decoded(sink.size())?;
     Ok(sink.commit(app, reservation).await?.samples)
 }

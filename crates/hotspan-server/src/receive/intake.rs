@@ -38,7 +38,7 @@ pub(crate) enum BodyError {
     Interrupted(String),
 }
 
-/// How a body is read, and the room that it takes for as long as this lives.
+/// How a body is read, and the room that it takes meanwhile.
 #[derive(Debug)]
 pub(crate) struct Intake<'a> {
     max_bytes: usize,
@@ -149,6 +149,11 @@ impl<'a> Intake<'a> {
             }
         };
         if is_there { Ok(()) } else { Err(BodyError::NoRoom) }
+    }
+
+    /// Hands the room on to whoever works on the body.
+    pub(crate) fn take(&mut self) -> Option<Reservation> {
+        self.reservation.take()
     }
 
     /// Gives the room back: what it was for lies elsewhere, or is gone.

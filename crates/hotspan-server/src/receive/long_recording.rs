@@ -4,12 +4,14 @@ use std::io::Read;
 use std::sync::Arc;
 
 use hotspan_formats::jfr::{JfrReader, is_recording};
-use hotspan_formats::{DecodeOptions, FileError};
+use hotspan_formats::{ClockWindow, DecodeOptions, FileError};
+use hotspan_lake::Table;
+use hotspan_lake::catalog::now_nanos;
 use hotspan_model::TenantId;
 use tokio::runtime::Handle;
 
 use super::Refusal;
-use super::ingest_rows::{RowSink, Stored};
+use super::ingest_rows::{RowSink, Stored, check_times};
 use super::spool::{Spooled, spool_failed};
 use super::upload_name::UploadName;
 use crate::app::{App, Core};
@@ -30,7 +32,8 @@ pub(super) async fn store_recording(
     let app = Arc::clone(app);
     let handle = Handle::current();
     let stored = tokio::task::spawn_blocking(move || {
-        let recording = Recording { app: &app, file: &file, options: &options, name: &name };
+        let clock = app.settings.clock(Table::Samples, now_nanos());
+        let recording = Recording { app: &app, file: &file, options: &options, name: &name, clock };
         recording.check_is_one()?;
         let largest_chunk = recording.check_all()?;
         recording.store(&core, &tenant, largest_chunk, &handle)
@@ -46,6 +49,7 @@ struct Recording<'r> {
     file: &'r Spooled,
     options: &'r DecodeOptions,
     name: &'r UploadName,
+    clock: ClockWindow,
 }
 
 impl Recording<'_> {
@@ -65,7 +69,8 @@ impl Recording<'_> {
     fn check_all(&self) -> Result<usize, Refusal> {
         let most = self.app.settings.max_upload_bytes;
         let mut reader = JfrReader::new(self.input()?, None, self.options.clone())?;
-        while reader.next_chunk()?.is_some() {
+        while let Some(set) = reader.next_chunk()? {
+            check_times(&set, &self.clock)?;
             if reader.position() as u64 > most {
                 return Err(FileError::too_large("jfr", reader.position(), "decompressed bytes", most).into());
             }
@@ -79,8 +84,8 @@ impl Recording<'_> {
         loop {
             let reservation = handle.block_on(core.ingest.reserve(largest.saturating_mul(ROOM_FACTOR)))?;
             let Some(set) = reader.next_chunk()? else { return Ok(all) };
-            let mut sink = RowSink::new(&core.ingest, tenant);
-            sink.push(self.name.mark(set));
+            let mut sink = RowSink::new(&core.ingest, tenant, self.clock.clone());
+            sink.push(self.name.mark(set))?;
             all.add(handle.block_on(sink.commit(self.app, reservation))?);
         }
     }

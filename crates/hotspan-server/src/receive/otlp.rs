@@ -7,17 +7,22 @@ use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use bytes::Bytes;
+use hotspan_formats::Limits;
 use hotspan_formats::otlp::json::{ProfilesJson, decode_traces_json};
 use hotspan_formats::otlp::response::{Format, Status, profiles_response, trace_response};
 use hotspan_formats::otlp::{Outcome, decode_profiles, decode_traces};
+use hotspan_lake::Table;
 use hotspan_lake::catalog::now_nanos;
-use hotspan_lake::rejected::Rejected;
+use hotspan_lake::ingest::Reservation;
+use hotspan_lake::rejected::{Rejected, RejectedItems};
 use hotspan_lake::rows::{Rows, SpanRows};
+use hotspan_model::TenantId;
 use http::{HeaderValue, header};
 use tracing::{Instrument, warn};
 
 use super::decoding::decode_in_turn;
-use super::{Intake, Refusal, Room, tenant_of};
+use super::not_here::{other_signal, unknown_path, wrong_method};
+use super::{Arrived, Intake, Refusal, Room, tenant_of};
 use crate::app::App;
 use crate::rpc::{Call, Codec, Protocol, framed_error};
 use crate::self_tracing::child_span;
@@ -30,6 +35,14 @@ enum Signal {
 }
 
 impl Signal {
+    /// Where its items go.
+    fn table(self) -> Table {
+        match self {
+            Self::Traces => Table::Spans,
+            Self::Profiles => Table::Samples,
+        }
+    }
+
     fn name(self) -> &'static str {
         match self {
             Self::Traces => "traces",
@@ -38,17 +51,23 @@ impl Signal {
     }
 }
 
-/// OTLP over gRPC.
-pub(crate) fn otlp_grpc_routes() -> Router<Arc<App>> {
-    Router::new()
-        .route("/opentelemetry.proto.collector.trace.v1.TraceService/Export", post(export_traces))
-        .route("/opentelemetry.proto.collector.profiles.v1development.ProfilesService/Export", post(export_profiles))
+/// OTLP over gRPC and HTTP, for a listener that has nothing else. Both protocols are on both ports, since they are told apart
+/// by what comes, and an address is easily given the port of the other.
+pub(crate) fn otlp_alone(app: Arc<App>) -> Router {
+    otlp_routes().fallback(unknown_path).method_not_allowed_fallback(wrong_method).with_state(app)
 }
 
-/// OTLP over HTTP, also under the paths that a collector makes of an endpoint which has a path already.
-pub(crate) fn otlp_http_routes() -> Router<Arc<App>> {
-    let mut routes =
-        Router::new().route("/v1/traces", post(export_traces)).route("/v1/traces/v1/traces", post(export_traces));
+/// OTLP over gRPC and HTTP, over the latter also under the paths that a collector makes of an endpoint which has a path already.
+pub(crate) fn otlp_routes() -> Router<Arc<App>> {
+    let mut routes = Router::new()
+        .route("/opentelemetry.proto.collector.trace.v1.TraceService/Export", post(export_traces))
+        .route("/opentelemetry.proto.collector.profiles.v1development.ProfilesService/Export", post(export_profiles))
+        .route("/opentelemetry.proto.collector.metrics.v1.MetricsService/Export", post(other_signal))
+        .route("/opentelemetry.proto.collector.logs.v1.LogsService/Export", post(other_signal))
+        .route("/v1/metrics", post(other_signal))
+        .route("/v1/logs", post(other_signal))
+        .route("/v1/traces", post(export_traces))
+        .route("/v1/traces/v1/traces", post(export_traces));
     for prefix in ["", "/v1/profiles", "/v1development/profiles"] {
         for path in ["/v1/profiles", "/v1development/profiles"] {
             routes = routes.route(&format!("{prefix}{path}"), post(export_profiles));
@@ -66,13 +85,12 @@ async fn export_profiles(State(app): State<Arc<App>>, request: Request) -> Respo
 }
 
 async fn export(app: Arc<App>, request: Request, signal: Signal) -> Response {
-    // What it holds is given back when the request is answered.
     let mut intake = Intake::of_data(&app);
     let call = match Call::read(request, &mut intake).await {
         Ok(call) => Arc::new(call),
-        Err((error, protocol, codec)) => return refuse(&app, signal, protocol, codec, &error.into()),
+        Err((error, protocol, codec)) => return refuse(&app, signal.name(), protocol, codec, &error.into()),
     };
-    match store(&app, &call, signal).await {
+    match store(&app, &call, intake.take(), signal).await {
         Ok(outcome) => {
             app.metrics.received(signal.name(), &outcome);
             let format = format_of(call.codec);
@@ -81,20 +99,27 @@ async fn export(app: Arc<App>, request: Request, signal: Signal) -> Response {
                 Signal::Profiles => profiles_response(&outcome, format),
             })
         }
-        Err(refusal) => refuse(&app, signal, call.protocol, call.codec, &refusal),
+        Err(refusal) => refuse(&app, signal.name(), call.protocol, call.codec, &refusal),
     }
 }
 
 /// Takes a request in: room first, then unpacking and decoding off the reactor, then the commit.
-async fn store(app: &Arc<App>, call: &Arc<Call>, signal: Signal) -> Result<Outcome, Refusal> {
+async fn store(
+    app: &Arc<App>,
+    call: &Arc<Call>,
+    held: Option<Reservation>,
+    signal: Signal,
+) -> Result<Outcome, Refusal> {
     let core = app.core()?;
     let tenant = tenant_of(app, &call.headers)?;
-    let most = app.settings.limits.max_bytes;
-    let mut room = Room::for_body(&core.ingest, call.encoding, &call.message, most)?;
-    let (unpacking, decoding_app, ingest, owner) =
-        (Arc::clone(call), Arc::clone(app), core.ingest.clone(), tenant.clone());
+    let arrived = Arrived { encoding: call.encoding, bytes: &call.message, held };
+    let mut room = Room::for_body(&core.ingest, arrived, app.settings.limits.max_bytes)?;
+    let (unpacking, ingest, owner) = (Arc::clone(call), core.ingest.clone(), tenant.clone());
+    let clock = app.settings.clock(signal.table(), now_nanos());
+    let latest = clock.latest();
+    let limits = Limits { clock, ..app.settings.limits.clone() };
     let decode = move || {
-        let limits = &decoding_app.settings.limits;
+        let limits = &limits;
         let (message, codec) = (unpacking.unpack(limits.max_bytes)?, unpacking.codec);
         room.decodes(message.len(), 0)?;
         let (rows, outcome) = match signal {
@@ -106,17 +131,26 @@ async fn store(app: &Arc<App>, call: &Arc<Call>, signal: Signal) -> Result<Outco
     };
     let (rows, outcome, reservation) = decode_in_turn(app, decode).await?;
     core.ingest.submit(tenant.clone(), rows, reservation).instrument(child_span!("commit")).await?;
-    let spans = if signal == Signal::Traces { outcome.rejected } else { 0 };
-    let rejected = Rejected { spans, samples: outcome.rejected_samples };
-    core.engine.lake().rejected().note(&tenant, now_nanos(), rejected);
+    note_rejected(core.engine.lake().rejected(), &tenant, signal, &outcome, latest);
     Ok(outcome)
 }
 
-fn decode_trace_rows(
-    message: &Bytes,
-    codec: Codec,
-    limits: &hotspan_formats::Limits,
-) -> Result<(Rows, Outcome), Refusal> {
+/// Files what was rejected under the time that it tells of, so that answers about that time say so. What has no time, or one
+/// that never comes, is filed under that of its arrival.
+fn note_rejected(filed: &RejectedItems, tenant: &TenantId, signal: Signal, outcome: &Outcome, latest: i64) {
+    let now = now_nanos();
+    let (mut rest, of): (u64, fn(u64) -> Rejected) = match signal {
+        Signal::Traces => (outcome.rejected, |spans| Rejected { spans, samples: 0 }),
+        Signal::Profiles => (outcome.rejected_samples, |samples| Rejected { spans: 0, samples }),
+    };
+    for (time, count) in outcome.rejected_times.iter().filter(|(time, _)| *time <= latest) {
+        filed.note(tenant, *time, of(*count));
+        rest = rest.saturating_sub(*count);
+    }
+    filed.note(tenant, now, of(rest));
+}
+
+fn decode_trace_rows(message: &Bytes, codec: Codec, limits: &Limits) -> Result<(Rows, Outcome), Refusal> {
     let mut spans = SpanRows::with_room_for(message.len());
     let outcome = match codec {
         Codec::Protobuf => decode_traces(message, limits, &mut spans)?,
@@ -128,9 +162,9 @@ fn decode_trace_rows(
 fn decode_profile_rows(
     message: &Bytes,
     codec: Codec,
-    limits: &hotspan_formats::Limits,
+    limits: &Limits,
     ingest: &hotspan_lake::Ingest,
-    tenant: &hotspan_model::TenantId,
+    tenant: &TenantId,
 ) -> Result<(Rows, Outcome), Refusal> {
     let mut rows = Rows::default();
     let outcome = match codec {
@@ -156,10 +190,10 @@ fn format_of(codec: Codec) -> Format {
     }
 }
 
-fn refuse(app: &App, signal: Signal, protocol: Protocol, codec: Codec, refusal: &Refusal) -> Response {
-    app.metrics.refused(signal.name(), refusal.reason());
+pub(super) fn refuse(app: &App, signal: &'static str, protocol: Protocol, codec: Codec, refusal: &Refusal) -> Response {
+    app.metrics.refused(signal, refusal.reason());
     let code = refusal.code();
-    warn!(signal = signal.name(), reason = refusal.reason(), retryable = refusal.retry_after().is_some(), error = %refusal, "request refused");
+    warn!(signal, reason = refusal.reason(), retryable = refusal.retry_after().is_some(), error = %refusal, "request refused");
     let mut status = Status::new(code as i32, refusal.to_string());
     if let Some(wait) = refusal.retry_after() {
         status = status.retry_after(wait);

@@ -14,7 +14,7 @@ use http::{HeaderValue, header};
 
 use super::ingest_rows::{RowSink, SIGNAL, store_profiles};
 use super::push_request::{each_series, each_series_json};
-use super::{Intake, Refusal, Room};
+use super::{Arrived, Intake, Refusal, Room};
 use crate::app::App;
 use crate::rpc::{Call, Codec, Protocol, rpc_error};
 
@@ -32,7 +32,8 @@ async fn push(State(app): State<Arc<App>>, request: Request) -> Response {
     let call = Arc::new(call);
     // Unpacked only once there is room for it (R5).
     let unpacking = Arc::clone(&call);
-    let stored = store_profiles(&app, &call.headers, (call.encoding, &call.message), move |limits, sink, room| {
+    let arrived = Arrived { encoding: call.encoding, bytes: &call.message, held: intake.take() };
+    let stored = store_profiles(&app, &call.headers, arrived, move |limits, sink, room| {
         let message = unpacking.unpack(limits.max_bytes)?;
         room.decodes(message.len(), 0)?;
         decode(&message, unpacking.codec, limits, sink, room)
@@ -58,8 +59,7 @@ fn decode(message: &Bytes, codec: Codec, limits: &Limits, sink: &mut RowSink, ro
         };
         let plain = expanded(raw, limits)?;
         room.decodes(message.len() + plain.len(), sink.size())?;
-        sink.push(pprof::decode(&plain, &options)?);
-        Ok(())
+        sink.push(pprof::decode(&plain, &options)?)
     };
     match codec {
         Codec::Protobuf => each_series(message, limits, &mut store)?,

@@ -53,6 +53,19 @@ pub(crate) enum Refusal {
     /// Bytes that can't be understood.
     #[error("{0}")]
     Invalid(String),
+    /// A profile of a time that is not taken.
+    #[error("{0}; nothing of it is stored")]
+    Untimely(String),
+    /// A path, method or signal that is not served.
+    #[error("{message}")]
+    NotHere {
+        /// The HTTP status that says so.
+        status: http::StatusCode,
+        /// The label under which it is counted.
+        reason: &'static str,
+        /// What is not here, and what is.
+        message: String,
+    },
     /// A profile that can't be read.
     #[error("{0}")]
     Profile(FileError),
@@ -88,8 +101,10 @@ impl Refusal {
             | Self::Expands(_)
             | Self::FileTooLarge { .. }
             | Self::NoChunks { .. } => Code::ResourceExhausted,
-            Self::Invalid(_) | Self::Profile(_) | Self::Part { .. } | Self::Interrupted(_) => Code::InvalidArgument,
-            Self::Unsupported(_) => Code::Unimplemented,
+            Self::Invalid(_) | Self::Untimely(_) | Self::Profile(_) | Self::Part { .. } | Self::Interrupted(_) => {
+                Code::InvalidArgument
+            }
+            Self::Unsupported(_) | Self::NotHere { .. } => Code::Unimplemented,
             Self::NoTenant => Code::Unauthenticated,
         }
     }
@@ -105,6 +120,7 @@ impl Refusal {
             }
             Self::Interrupted(_) => http::StatusCode::REQUEST_TIMEOUT,
             Self::Unsupported(_) => http::StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Self::NotHere { status, .. } => *status,
             other => other.code().http_status(),
         }
     }
@@ -129,6 +145,8 @@ impl Refusal {
             Self::TooLarge { .. } | Self::Expands(_) | Self::FileTooLarge { .. } | Self::NoChunks { .. } => "too_large",
             Self::Profile(error) | Self::Part { error, .. } if error.fault == Fault::TooLarge => "too_large",
             Self::Invalid(_) | Self::Profile(_) | Self::Part { .. } => "invalid",
+            Self::Untimely(_) => "untimely",
+            Self::NotHere { reason, .. } => reason,
             Self::Interrupted(_) => "interrupted",
             Self::Unsupported(_) => "unsupported",
             Self::NoTenant => "no_tenant",

@@ -16,27 +16,44 @@ const ROWS_FACTOR: usize = 2;
 /// What a compressed body that does not say is expected to unpack to, as a multiple of its size.
 const USUAL_RATIO: usize = 4;
 
-/// Room for a request that is being worked on.
+/// A body that came in whole.
+#[derive(Debug)]
+pub(crate) struct Arrived<'b> {
+    /// How it is compressed.
+    pub(crate) encoding: Encoding,
+    /// The bytes.
+    pub(crate) bytes: &'b [u8],
+    /// The room that they take.
+    pub(crate) held: Option<Reservation>,
+}
+
+/// Room for a request that is being worked on, its body included.
 #[derive(Debug)]
 pub(crate) struct Room {
     ingest: Ingest,
     reservation: Reservation,
+    /// Bytes of the body that stay beside what they are unpacked to.
+    packed: usize,
 }
 
 impl Room {
-    /// Room for a body as it came, or a refusal if too much is under way.
-    pub(crate) fn for_body(ingest: &Ingest, encoding: Encoding, body: &[u8], most: usize) -> Result<Self, Refusal> {
-        let expected = match encoding {
-            Encoding::Identity => body.len(),
-            packed => announced_size(packed, body).unwrap_or_else(|| body.len().saturating_mul(USUAL_RATIO)),
+    /// Makes the room of a body one for the work on it, or refuses if too much is under way. It stays one piece: a request that
+    /// takes all room there is can then still enter alone.
+    pub(crate) fn for_body(ingest: &Ingest, body: Arrived<'_>, most: usize) -> Result<Self, Refusal> {
+        let length = body.bytes.len();
+        let (packed, expected) = match body.encoding {
+            Encoding::Identity => (0, length),
+            encoding => (length, announced_size(encoding, body.bytes).unwrap_or(length.saturating_mul(USUAL_RATIO))),
         };
-        Self::for_unpacked(ingest, expected.min(most))
+        let reservation = body.held.or_else(|| ingest.try_reserve(0)).ok_or(Refusal::Overloaded)?;
+        let mut room = Self { ingest: ingest.clone(), reservation, packed };
+        room.decodes(expected.min(most), 0)?;
+        Ok(room)
     }
 
-    /// Room for a request of so many bytes once unpacked.
-    pub(crate) fn for_unpacked(ingest: &Ingest, bytes: usize) -> Result<Self, Refusal> {
-        let reservation = ingest.try_reserve(bytes.saturating_mul(DECODING_FACTOR)).ok_or(Refusal::Overloaded)?;
-        Ok(Self { ingest: ingest.clone(), reservation })
+    /// Room for something that has come in decoded.
+    pub(crate) fn for_decoded(ingest: &Ingest) -> Result<Self, Refusal> {
+        Self::for_body(ingest, Arrived { encoding: Encoding::Identity, bytes: &[], held: None }, 0)
     }
 
     /// What is being decoded has so many bytes, besides rows that have so many already.
@@ -51,6 +68,7 @@ impl Room {
     }
 
     fn resize(&mut self, bytes: usize) -> Result<(), Refusal> {
+        let bytes = bytes.saturating_add(self.packed);
         if self.ingest.try_resize(&mut self.reservation, bytes) { Ok(()) } else { Err(Refusal::Overloaded) }
     }
 }

@@ -22,7 +22,7 @@ use super::intake::announced_length;
 use super::long_recording::store_recording;
 use super::spool::{SpoolLimits, Spooled};
 use super::upload_name::UploadName;
-use super::{Intake, Refusal, Room, tenant_of};
+use super::{Arrived, Intake, Refusal, Room, tenant_of};
 use crate::app::App;
 use crate::rpc::{Protocol, rpc_error};
 use crate::time_text::parse_time;
@@ -74,12 +74,12 @@ async fn store_form(app: &Arc<App>, request: Request, (options, name): NamedOpti
             let wrong = |error| Refusal::Part { part: part.clone(), error };
             let plain = expanded(file, limits).map_err(wrong)?;
             room.decodes(plain.len(), sink.size())?;
-            sink.push(name.mark(decode_file(&plain, &options).map_err(wrong)?));
+            sink.push(name.mark(decode_file(&plain, &options).map_err(wrong)?))?;
         }
         Ok(())
     };
-    let encoded = (Encoding::from_magic(&content), &*content);
-    store_profiles(app, &parts.headers, encoded, decode).await
+    let arrived = Arrived { encoding: Encoding::from_magic(&content), bytes: &content, held: intake.take() };
+    store_profiles(app, &parts.headers, arrived, decode).await
 }
 
 /// A file in one piece if it fits into a request's limits, else chunk by chunk if its format has chunks.
@@ -98,16 +98,15 @@ async fn store_file(
         let decode = move |limits: &Limits, sink: &mut RowSink, room: &mut Room| {
             let plain = expanded(&content, limits)?;
             room.decodes(plain.len(), 0)?;
-            sink.push(own_name.mark(decode_file(&plain, &own_options)?));
-            Ok(())
+            sink.push(own_name.mark(decode_file(&plain, &own_options)?))
         };
-        match store_profiles(app, headers, (Encoding::from_magic(bytes), bytes), decode).await {
+        let arrived = Arrived { encoding: Encoding::from_magic(bytes), bytes, held: intake.take() };
+        match store_profiles(app, headers, arrived, decode).await {
             Err(Refusal::Profile(error)) if error.fault == Fault::TooLarge && is_recording(bytes) => {}
             stored => return stored,
         }
-        // It waits for its turn on disk: in memory it would hold room that the one whose turn it is may need.
+        // It waits for its turn on disk: in memory it would need room that the one whose turn it is may need.
         file = Spooled::write(bytes, &app.settings.store).await?;
-        intake.release();
     }
     store_recording(app, tenant, file, (options, name)).await
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::Request;
 use axum::response::Response;
+use hotspan_lake::ingest::Reservation;
 use hotspan_model::TenantId;
 use http::{HeaderMap, StatusCode};
 use prost::Message;
@@ -14,7 +15,7 @@ use super::json_fields::message_from_json;
 use crate::api::ApiError;
 use crate::api::asker::Asker;
 use crate::app::{App, Core};
-use crate::receive::{Intake, Refusal, Room};
+use crate::receive::{Arrived, Intake, Refusal, Room};
 use crate::rpc::{Call, Code, Codec, rpc_error};
 
 /// How much a message may hold.
@@ -84,7 +85,8 @@ where
             return rpc_error(protocol, refusal.code(), refusal.http_status(), &refusal.to_string());
         }
     };
-    match answer(Arc::clone(&app), &call, size, method).await {
+    let held = intake.take();
+    match answer(app, &call, held, size, method).await {
         Ok(message) => call.answer(message),
         Err(error) => rpc_error(call.protocol, Code::of_status(error.status), error.status, &error.message),
     }
@@ -93,6 +95,7 @@ where
 async fn answer<Q, A, F>(
     app: Arc<App>,
     call: &Call,
+    held: Option<Reservation>,
     size: MessageSize,
     method: impl FnOnce(Asked<Q>) -> F,
 ) -> Result<Vec<u8>, ApiError>
@@ -106,7 +109,8 @@ where
     let _room = match size {
         MessageSize::Question => None,
         MessageSize::Upload { max_bytes } => {
-            Some(Room::for_body(&core.ingest, call.encoding, &call.message, max_bytes)?)
+            let arrived = Arrived { encoding: call.encoding, bytes: &call.message, held };
+            Some(Room::for_body(&core.ingest, arrived, max_bytes)?)
         }
     };
     let bytes = call.unpack(size.max_bytes()).map_err(Refusal::from)?;
