@@ -44,13 +44,14 @@ impl RejectedItems {
         }
     }
 
-    /// What was rejected of a tenant's while data from `from` until `until` came in.
+    /// What was rejected of a tenant's from `from` until `until`, or while data of that time came in.
     pub fn between(&self, tenant: &TenantId, from: i64, until: i64) -> Rejected {
-        let last = until.saturating_add(UNDER_WAY).div_euclid(MINUTE);
+        // A minute before as well: where a question's time is that of what was found, the first of it may be what is missing.
+        let (first, last) = (from.div_euclid(MINUTE) - 1, until.saturating_add(UNDER_WAY).div_euclid(MINUTE));
         let by_minute = self.by_minute.lock().unwrap_or_else(PoisonError::into_inner);
         let mut sum = Rejected::default();
         for ((minute, owner), rejected) in by_minute.iter() {
-            if (from.div_euclid(MINUTE)..=last).contains(minute) && owner == tenant {
+            if (first..=last).contains(minute) && owner == tenant {
                 sum.spans = sum.spans.saturating_add(rejected.spans);
                 sum.samples = sum.samples.saturating_add(rejected.samples);
             }
@@ -74,7 +75,8 @@ mod tests {
         items.note(&other, 10 * MINUTE, Rejected { spans: 0, samples: 7 });
         assert_eq!(items.between(&one, 6 * MINUTE, 8 * MINUTE), Rejected { spans: 3, samples: 20 });
         assert_eq!(items.between(&other, i64::MIN, i64::MAX), Rejected { spans: 0, samples: 7 });
-        assert_eq!(items.between(&one, 11 * MINUTE, 12 * MINUTE), Rejected::default());
+        assert_eq!(items.between(&one, 11 * MINUTE, 12 * MINUTE), Rejected { spans: 3, samples: 20 });
+        assert_eq!(items.between(&one, 12 * MINUTE, 13 * MINUTE), Rejected::default());
         for minute in 0..MOST_MINUTES as i64 {
             items.note(&one, (100 + minute) * MINUTE, Rejected { spans: 1, samples: 0 });
         }
