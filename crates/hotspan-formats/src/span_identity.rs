@@ -29,22 +29,20 @@ enum Digits {
     Hex,
     /// Datadog.
     Decimal,
+    /// Sixteen of them in hexadecimal; whatever else has this name is an ordinary label.
+    SixteenHex,
 }
 
-/// Spellings in lower case, with `_` for every `.`, `-` and space.
+/// Spellings in lower case, without what stands between the words.
 const SPELLINGS: &[(&str, IdentityLabel, Digits)] = &[
-    ("span_id", IdentityLabel::Span, Digits::Hex),
     ("spanid", IdentityLabel::Span, Digits::Hex),
-    ("otel_span_id", IdentityLabel::Span, Digits::Hex),
-    ("trace_id", IdentityLabel::Trace, Digits::Hex),
+    ("otelspanid", IdentityLabel::Span, Digits::Hex),
     ("traceid", IdentityLabel::Trace, Digits::Hex),
-    ("otel_trace_id", IdentityLabel::Trace, Digits::Hex),
-    ("local_root_span_id", IdentityLabel::LocalRoot, Digits::Hex),
+    ("oteltraceid", IdentityLabel::Trace, Digits::Hex),
     ("localrootspanid", IdentityLabel::LocalRoot, Digits::Hex),
-    ("dd_span_id", IdentityLabel::Span, Digits::Decimal),
-    ("dd_trace_id", IdentityLabel::Trace, Digits::Decimal),
-    ("dd_local_root_span_id", IdentityLabel::LocalRoot, Digits::Decimal),
-    ("span_name", IdentityLabel::SpanName, Digits::Hex),
+    ("ddspanid", IdentityLabel::Span, Digits::Decimal),
+    ("ddtraceid", IdentityLabel::Trace, Digits::Decimal),
+    ("ddlocalrootspanid", IdentityLabel::LocalRoot, Digits::Decimal),
     ("spanname", IdentityLabel::SpanName, Digits::Hex),
 ];
 
@@ -56,13 +54,15 @@ const EXACT_SPELLINGS: &[(&str, IdentityLabel, Digits)] = &[
     ("span id", IdentityLabel::Span, Digits::Decimal),
     ("trace id", IdentityLabel::Trace, Digits::Decimal),
     ("local root span id", IdentityLabel::LocalRoot, Digits::Decimal),
+    // Elastic calls the first span of a process a transaction. Shops have transactions as well.
+    ("transaction.id", IdentityLabel::LocalRoot, Digits::SixteenHex),
 ];
 
 const LONGEST_SPELLING: usize = 24;
 
-/// What the label with this name says about a span, if anything.
+/// What the label with this name says about a span, if anything; none where that depends on its value.
 pub fn classify(label_name: &str) -> Option<IdentityLabel> {
-    spelling(label_name).map(|(meaning, _)| meaning)
+    spelling(label_name).filter(|(_, digits)| *digits != Digits::SixteenHex).map(|(meaning, _)| meaning)
 }
 
 fn spelling(label_name: &str) -> Option<(IdentityLabel, Digits)> {
@@ -72,15 +72,26 @@ fn spelling(label_name: &str) -> Option<(IdentityLabel, Digits)> {
     if let Some((_, meaning, digits)) = EXACT_SPELLINGS.iter().find(|(name, ..)| *name == label_name) {
         return Some((*meaning, *digits));
     }
-    let is_spelling = |name: &str| {
-        name.len() == label_name.len()
-            && name.bytes().zip(label_name.bytes()).all(|(ours, theirs)| match theirs {
-                b'.' | b'-' | b' ' => ours == b'_',
-                _ => ours == theirs.to_ascii_lowercase(),
-            })
-    };
-    let found = SPELLINGS.iter().find(|(name, ..)| is_spelling(name));
+    let is_separator = |byte: &u8| matches!(byte, b'_' | b'.' | b'-' | b' ');
+    let name = label_name.as_bytes();
+    if name.first().is_some_and(is_separator) || name.last().is_some_and(is_separator) {
+        return None;
+    }
+    let mut bare = [0; LONGEST_SPELLING];
+    let mut length = 0;
+    for byte in name.iter().filter(|byte| !is_separator(byte)) {
+        bare[length] = byte.to_ascii_lowercase();
+        length += 1;
+    }
+    let found = SPELLINGS.iter().find(|(name, ..)| name.as_bytes() == &bare[..length]);
     found.map(|(_, meaning, digits)| (*meaning, *digits))
+}
+
+impl Digits {
+    /// Whether a text can be an id where its label may be about something else.
+    fn may_write(self, value: &str) -> bool {
+        self != Self::SixteenHex || value.len() == 16 && value.bytes().all(|byte| byte.is_ascii_hexdigit())
+    }
 }
 
 /// What the labels of one sample say about its span, put together.
@@ -98,7 +109,7 @@ impl Identity {
     /// Takes a label that holds an id. Says whether it was one: if so, it must not become a label, even if its
     /// value is empty, zero or unreadable, which is how some profilers write "no span".
     pub fn take_text(&mut self, label_name: &str, value: &str) -> bool {
-        let Some((meaning, digits)) = spelling(label_name) else {
+        let Some((meaning, digits)) = spelling(label_name).filter(|(_, digits)| digits.may_write(value)) else {
             return false;
         };
         match meaning {
@@ -112,7 +123,7 @@ impl Identity {
 
     /// Takes a label that holds an id as a number; a negative one is the same 64 bits.
     pub fn take_number(&mut self, label_name: &str, value: i64) -> bool {
-        let Some((meaning, _)) = spelling(label_name) else {
+        let Some((meaning, _)) = spelling(label_name).filter(|(_, digits)| *digits != Digits::SixteenHex) else {
             return false;
         };
         let bytes = value.to_be_bytes();
@@ -162,7 +173,9 @@ fn span_id(whole: &str, digits: Digits) -> Option<SpanId> {
     {
         return SpanId::from_slice(&number.to_be_bytes());
     }
-    hex(text).parse().ok().or_else(|| base64_id(whole, SpanId::from_slice))
+    // A decimal number has more digits than an id in hexadecimal unless it is a small one.
+    let decimal = || SpanId::from_slice(&text.parse::<u64>().ok()?.to_be_bytes());
+    hex(text).parse().ok().or_else(decimal).or_else(|| base64_id(whole, SpanId::from_slice))
 }
 
 fn trace_id(whole: &str, digits: Digits) -> Option<TraceId> {
@@ -218,13 +231,20 @@ mod tests {
         for name in ["span_id", "span.id", "spanId", "SpanId", "SPAN-ID", "span id", "profile_id", "dd.span_id"] {
             assert_eq!(classify(name), Some(IdentityLabel::Span), "{name}");
         }
-        for name in ["trace_id", "trace.id", "traceId", "trace id", "dd.trace_id", "otel.trace_id"] {
+        for name in ["otel.span_id", "otel.spanId", "otelSpanID", "OTEL_SPAN_ID", "ddSpanId", "dd-span-id"] {
+            assert_eq!(classify(name), Some(IdentityLabel::Span), "{name}");
+        }
+        for name in ["trace_id", "trace.id", "traceId", "trace id", "dd.trace_id", "otel.trace_id", "otelTraceID"] {
             assert_eq!(classify(name), Some(IdentityLabel::Trace), "{name}");
         }
-        assert_eq!(classify("local root span id"), Some(IdentityLabel::LocalRoot));
+        for name in ["local root span id", "localRootSpanId", "local.root.span.id", "dd.local_root_span_id"] {
+            assert_eq!(classify(name), Some(IdentityLabel::LocalRoot), "{name}");
+        }
         assert_eq!(classify("span_name"), Some(IdentityLabel::SpanName));
         for name in
             ["", "id", "span", "container.id", "request_id", "profile.id", "profile.id.of.something.else", "span_idé"]
+                .into_iter()
+                .chain(["_span_id", "span_id_", "......", "spanids", "transaction_id", "transaction.id"])
         {
             assert_eq!(classify(name), None, "{name}");
         }
@@ -236,7 +256,7 @@ mod tests {
     fn one_id_however_written() {
         let id: SpanId = "00000000000004d2".parse().unwrap();
         let texts =
-            [("span_id", "00000000000004d2"), ("spanId", "4D2"), ("dd.span_id", "1234"), ("span_id", "AAAAAAAABNI=")];
+            [("span_id", "00000000000004d2"), ("spanId", "4D2"), ("ddSpanId", "1234"), ("otelSpanID", "AAAAAAAABNI=")];
         for (name, text) in texts {
             let mut identity = Identity::default();
             assert!(identity.take_text(name, text));
@@ -275,8 +295,25 @@ mod tests {
             assert!(identity.take_text("span_id", text));
         }
         assert_eq!(identity.link(), Link::default());
-        assert!(identity.take_text("local root span id", "18446744073709551615"));
-        assert_eq!(identity.link().span_id, SpanId([0xff; 8]));
+        for name in ["local root span id", "local.root.span.id", "localRootSpanId"] {
+            let mut identity = Identity::default();
+            assert!(identity.take_text(name, "18446744073709551615"));
+            assert_eq!(identity.link().span_id, SpanId([0xff; 8]), "{name}");
+        }
         assert!(!identity.take_text("span_name", "GET /"));
+    }
+
+    /// Scenario: Elastic's transaction, and the transactions of a shop.
+    /// Guarantee: the first is the local root, the others stay labels.
+    #[test]
+    fn transactions() {
+        let mut identity = Identity::default();
+        for text in ["4711", "tx-00f067aa0ba902", "18446744073709551615", ""] {
+            assert!(!identity.take_text("transaction.id", text), "{text}");
+        }
+        assert!(!identity.take_number("transaction.id", 4711));
+        assert_eq!(identity, Identity::default());
+        assert!(identity.take_text("transaction.id", "00f067aa0ba902b7"));
+        assert_eq!(identity.link().span_id.to_string(), "00f067aa0ba902b7");
     }
 }
