@@ -11,22 +11,34 @@ use hotspan_model::{FlameTree, Frame, Profile, ProfileSet, Sample};
 
 use crate::decode_options::{DecodeOptions, TextType};
 use crate::file_error::{FileError, Result};
+use crate::leaf_side::{LeafSide, child_path};
 use crate::set_builder::SetBuilder;
 
 const FORMAT: &str = "collapsed";
 
-/// Reads collapsed stacks with counts. Lines without a space are skipped, as Pyroscope does.
+/// Reads collapsed stacks with counts. Lines without a space are skipped where the options say so, as Pyroscope does.
 pub fn decode<'a>(text: &'a [u8], options: &DecodeOptions) -> Result<ProfileSet<'a>> {
     let mut sink = StackSink::new(FORMAT, options);
     for (line, offset) in lines(text) {
-        let line = as_text(line, offset)?;
-        let Some((stack, count)) = line.trim_end().rsplit_once(' ') else { continue };
-        let value = count.parse::<u64>().map_err(|_| {
-            let at = offset + stack.len() + 1;
-            FileError::malformed(FORMAT, at, "a whole number at the end of the line", format!("{count:?}"))
-        })?;
+        let ends_the_file = offset + line.len() == text.len();
+        let line = as_text(line, offset)?.trim_end();
+        let wrong = |at: usize, found: &str| match ends_the_file {
+            true => FileError::truncated(FORMAT, text.len(), "a whole number at the end of the line"),
+            false => FileError::malformed(FORMAT, at, "a whole number at the end of the line", format!("{found:?}")),
+        };
+        let (stack, count) = match line.rsplit_once(' ') {
+            Some(parts) => parts,
+            None if options.tolerant || line.is_empty() || line.starts_with('#') => continue,
+            None => return Err(wrong(offset, line)),
+        };
+        let Ok(value) = count.parse::<u64>() else {
+            if line.starts_with('#') {
+                continue;
+            }
+            return Err(wrong(offset + line.len() - count.len(), count));
+        };
         let stack = stack.trim_end();
-        let path = sink.stack(stack.split(';'));
+        let path = sink.stack(stack.rsplit(';'), offset)?;
         sink.add(path, value, offset)?;
     }
     Ok(sink.finish())
@@ -38,7 +50,7 @@ pub fn decode_lines<'a>(text: &'a [u8], options: &DecodeOptions) -> Result<Profi
     for (line, offset) in lines(text) {
         let line = as_text(line, offset)?.trim();
         if !line.is_empty() {
-            let path = sink.stack(line.split(';'));
+            let path = sink.stack(line.rsplit(';'), offset)?;
             sink.add(path, 1, offset)?;
         }
     }
@@ -69,11 +81,10 @@ pub(crate) struct StackSink<'a> {
     builder: SetBuilder<'a>,
     text_type: TextType,
     frames: HashMap<Cow<'a, str>, FrameIndex>,
-    stack: Vec<FrameIndex>,
+    leaf_side: LeafSide,
     profile: Profile<'a>,
     link: u32,
     max_depth: usize,
-    max_samples: usize,
 }
 
 impl<'a> StackSink<'a> {
@@ -85,7 +96,7 @@ impl<'a> StackSink<'a> {
     pub(crate) fn of_type(format: &'static str, options: &DecodeOptions, text_type: TextType) -> Self {
         let (labels, link) = options.series();
         let (time, duration) = options.time_range(0, 0);
-        let mut builder = SetBuilder::default();
+        let mut builder = SetBuilder::new(format, options);
         let link = builder.link(link);
         let profile = Profile {
             profile_type: text_type.profile_type.clone(),
@@ -100,49 +111,54 @@ impl<'a> StackSink<'a> {
             builder,
             text_type,
             frames: HashMap::new(),
-            stack: Vec::new(),
+            leaf_side: LeafSide::new(options.limits.max_stack_depth),
             profile,
             link,
             max_depth: options.limits.max_stack_depth,
-            max_samples: options.max_samples(),
         }
     }
 
-    pub(crate) fn frame(&mut self, name: Cow<'a, str>) -> FrameIndex {
-        let Self { frames, builder, .. } = self;
-        *frames.entry(name).or_insert_with_key(|name| builder.set.paths.frame(parse_frame(name)))
-    }
-
-    /// The path of a stack of names, the root first.
-    pub(crate) fn stack(&mut self, root_to_leaf: impl Iterator<Item = &'a str>) -> PathIndex {
-        self.collect(root_to_leaf.map(Cow::Borrowed))
-    }
-
-    fn collect(&mut self, root_to_leaf: impl Iterator<Item = Cow<'a, str>>) -> PathIndex {
-        let mut stack = std::mem::take(&mut self.stack);
-        stack.clear();
-        for name in root_to_leaf.filter(|name| !name.is_empty()) {
-            stack.push(self.frame(name));
+    /// The frame of a name that stands at `offset`.
+    pub(crate) fn frame(&mut self, name: Cow<'a, str>, offset: usize) -> Result<FrameIndex> {
+        if let Some(known) = self.frames.get(name.as_ref()) {
+            return Ok(*known);
         }
-        let cut = stack.len().saturating_sub(self.max_depth);
-        self.builder.set.cut_frames += cut as u64;
-        let path = self.builder.set.paths.path(&stack[cut..]);
-        self.stack = stack;
-        path
+        // A name of its own is kept here and in the table.
+        let own_bytes = if let Cow::Owned(name) = &name { 2 * name.len() } else { 0 };
+        self.builder.take_symbol(own_bytes, offset)?;
+        let frame = self.builder.set.paths.frame(parse_frame(&name));
+        self.frames.insert(name, frame);
+        Ok(frame)
     }
 
-    /// The child of `parent` that runs `frame`, at this depth. Below the deepest one there are no more children.
-    pub(crate) fn child(&mut self, parent: PathIndex, frame: FrameIndex, depth: usize) -> PathIndex {
-        if depth > self.max_depth {
-            self.builder.set.cut_frames += 1;
-            return parent;
+    /// The path of a stack of names, the leaf first.
+    pub(crate) fn stack(&mut self, leaf_to_root: impl Iterator<Item = &'a str>, offset: usize) -> Result<PathIndex> {
+        self.collect(leaf_to_root.map(Cow::Borrowed), offset)
+    }
+
+    fn collect(&mut self, leaf_to_root: impl Iterator<Item = Cow<'a, str>>, offset: usize) -> Result<PathIndex> {
+        self.leaf_side.clear();
+        for name in leaf_to_root.filter(|name| !name.is_empty()) {
+            if self.leaf_side.is_full() {
+                self.leaf_side.skip(1);
+            } else {
+                let frame = self.frame(name, offset)?;
+                self.leaf_side.push(frame);
+            }
         }
-        self.builder.set.paths.child(parent, frame)
+        Ok(self.leaf_side.path_in(&mut self.builder.set))
+    }
+
+    /// The child of `parent` that runs `frame`.
+    pub(crate) fn child(&mut self, parent: PathIndex, frame: FrameIndex, offset: usize) -> Result<PathIndex> {
+        let path = child_path(&mut self.builder.set, parent, frame, self.max_depth);
+        self.builder.check_room(offset)?;
+        Ok(path)
     }
 
     /// Adds a collapsed stack that lives no longer than the call.
     pub(crate) fn add_owned_stack(&mut self, stack: &str, value: u64, offset: usize) -> Result<()> {
-        let path = self.collect(stack.split(';').map(|name| Cow::Owned(name.to_owned())));
+        let path = self.collect(stack.rsplit(';').map(|name| Cow::Owned(name.to_owned())), offset)?;
         self.add(path, value, offset)
     }
 
@@ -155,26 +171,17 @@ impl<'a> StackSink<'a> {
         let Some(value) = scaled else {
             return Err(FileError::malformed(self.format, offset, "a value that fits into 63 bits", value));
         };
-        self.push(
-            Sample {
-                path,
-                value,
-                time: self.profile.time,
-                timed: false,
-                link: self.link,
-                thread: 0,
-                labels: 0,
-                attributes: 0,
-            },
-            offset,
-        )
-    }
-
-    fn push(&mut self, sample: Sample, offset: usize) -> Result<()> {
-        if self.profile.samples.len() == self.max_samples {
-            return Err(FileError::too_large(self.format, offset, "samples", self.max_samples as u64));
-        }
-        self.profile.samples.push(sample);
+        self.builder.take_sample(offset)?;
+        self.profile.samples.push(Sample {
+            path,
+            value,
+            time: self.profile.time,
+            timed: false,
+            link: self.link,
+            thread: 0,
+            labels: 0,
+            attributes: 0,
+        });
         Ok(())
     }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use hotspan_model::{Labels, Link, ProfileType, Sample};
 
 use crate::limits::Limits;
+use crate::set_builder::SYMBOL_BYTES;
 use crate::span_identity::Identity;
 
 /// Facts from the request or the command line, and the limits that decoding keeps to.
@@ -28,6 +29,9 @@ pub struct DecodeOptions {
     pub sample_types: BTreeMap<String, SampleTypeConfig>,
     /// The span that the whole profile belongs to; samples that name their own keep it.
     pub link: Link,
+    /// Whether text may lack what Pyroscope does not ask for: lines without a count, an end after the last stack. Clients of
+    /// `/ingest` may rely on that. A file that somebody hands over is whole, or it is refused.
+    pub tolerant: bool,
     /// How much the file may ask of us.
     pub limits: Limits,
 }
@@ -79,8 +83,7 @@ impl DecodeOptions {
 
     /// How many names, functions, places and other rows fit that samples refer to.
     pub(crate) fn max_symbols(&self) -> usize {
-        // A row costs a slot in the outline, one in its table, and its share of the hash maps.
-        self.limits.max_decoded_bytes / 256
+        self.limits.max_decoded_bytes / SYMBOL_BYTES
     }
 
     /// Start and length of a profile that says `time` and `duration`, either of which may be absent.

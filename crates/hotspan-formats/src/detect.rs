@@ -10,7 +10,7 @@ use crate::decode_options::DecodeOptions;
 use crate::expand::expanded;
 use crate::file_error::{Fault, FileError, Result};
 use crate::json_scan::{Token, Tokens};
-use crate::protobuf::{Content, Fields};
+use crate::protobuf::{Content, Fields, read_varint};
 use crate::{collapsed, flamebearer, jfr, otlp_file, perf_script, pprof, speedscope, v8};
 
 /// Formats that a file can be in.
@@ -49,7 +49,7 @@ pub fn detect(bytes: &[u8]) -> Option<FileFormat> {
     if bytes[start] == b'{' {
         return detect_json(bytes);
     }
-    detect_protobuf(bytes).or_else(|| detect_text(bytes))
+    detect_protobuf(bytes).or_else(|| detect_cut_otlp(bytes)).or_else(|| detect_text(bytes))
 }
 
 /// Tells JSON formats apart by the keys of the outermost object.
@@ -101,6 +101,35 @@ fn detect_protobuf(bytes: &[u8]) -> Option<FileFormat> {
     (count > 0 && only_messages && complete).then_some(FileFormat::OtlpProfiles)
 }
 
+/// Recognises OTLP profiles that end inside a field. Both fields are messages, whose fields are messages or text.
+fn detect_cut_otlp(bytes: &[u8]) -> Option<FileFormat> {
+    // Text may start with a line break, which is the tag of the first field; but it has no bytes that are no text.
+    let is_text = |byte: &u8| matches!(byte, 0x09..=0x0d | 0x20..);
+    if bytes.iter().take(4 << 10).all(is_text) {
+        return None;
+    }
+    let mut at = 0;
+    loop {
+        let first_field = at == 0;
+        let mut number = || read_varint("protobuf", bytes, &mut at, 0).ok();
+        let (Some(tag), Some(length)) = (number(), number()) else {
+            return (!first_field).then_some(FileFormat::OtlpProfiles);
+        };
+        // A list of resources has three fields, a dictionary has seven.
+        let fields = match tag {
+            0x0a => 1..=3,
+            0x12 => 1..=7,
+            _ => return None,
+        };
+        let content = &bytes[at..];
+        if length > content.len() as u64 {
+            let first = content.first()?;
+            return (first & 7 == 2 && fields.contains(&(first >> 3))).then_some(FileFormat::OtlpProfiles);
+        }
+        at += length as usize;
+    }
+}
+
 /// Tells text formats apart by their first lines.
 fn detect_text(bytes: &[u8]) -> Option<FileFormat> {
     let mut lines = lines(bytes).filter_map(|(line, _)| std::str::from_utf8(line).ok());
@@ -110,7 +139,7 @@ fn detect_text(bytes: &[u8]) -> Option<FileFormat> {
     {
         return Some(FileFormat::PerfScript);
     }
-    // A count ends each line; a first line without one is tolerated as reading tolerates it.
+    // A count ends each line; of a first line without one, reading can say what is wrong, or overlook it.
     for _ in 0..16 {
         let counted = head.trim_end().rsplit_once(' ').is_some_and(|(stack, count)| {
             !stack.trim().is_empty() && !count.is_empty() && count.bytes().all(|byte| byte.is_ascii_digit())

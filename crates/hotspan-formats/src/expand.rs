@@ -10,6 +10,9 @@ use crate::compression::{DecompressError, Encoding, decompress_slice};
 use crate::file_error::{Fault, FileError, Result};
 use crate::limits::Limits;
 
+/// What a byte of a compressed file is.
+const COUNTED: &str = "(bytes are counted once decompressed)";
+
 /// The bytes themselves, or what they expand to if they are compressed.
 pub fn expanded<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Cow<'a, [u8]>> {
     let (encoding, format) = match Encoding::from_magic(bytes) {
@@ -24,7 +27,7 @@ pub fn expanded<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Cow<'a, [u8]>> {
         }
         Err(DecompressError::Corrupt { reason, decompressed, .. }) => Err(FileError {
             fault: Fault::Malformed,
-            ..FileError::malformed(format, decompressed, "intact compressed data", reason)
+            ..FileError::malformed(format, decompressed, "intact compressed data", format!("{reason} {COUNTED}"))
         }),
     }
 }

@@ -79,13 +79,6 @@ fn shortened(text: &str) -> String {
     text.chars().take(MOST).chain("…".chars()).collect()
 }
 
-/// An error of the JSON reader, with the byte instead of line and column.
-pub(crate) fn json_error(format: &'static str, bytes: &[u8], error: &serde_json::Error) -> FileError {
-    let offset = byte_offset(bytes, error.line(), error.column());
-    let fault = if error.is_eof() { Fault::Truncated } else { Fault::Malformed };
-    FileError { fault, ..FileError::malformed(format, offset, format!("a {format} file"), error) }
-}
-
 /// The byte at a line and column, both counted from 1, as readers of text name places.
 pub(crate) fn byte_offset(bytes: &[u8], line: usize, column: usize) -> usize {
     let mut offset = 0;

@@ -24,6 +24,8 @@ pub(crate) struct Tokens<'a> {
     format: &'static str,
     bytes: &'a [u8],
     at: usize,
+    /// Where the last token started.
+    last: usize,
     /// The brackets that are open: true for objects.
     open: Vec<bool>,
     expects: Expects,
@@ -42,17 +44,23 @@ enum Expects {
 
 impl<'a> Tokens<'a> {
     pub(crate) fn new(format: &'static str, bytes: &'a [u8]) -> Self {
-        Self { format, bytes, at: 0, open: Vec::new(), expects: Expects::Value }
+        Self { format, bytes, at: 0, last: 0, open: Vec::new(), expects: Expects::Value }
     }
 
-    /// Where the next token is looked for.
-    pub(crate) fn offset(&self) -> usize {
-        self.at
+    /// Where the last token started.
+    pub(crate) fn last_offset(&self) -> usize {
+        self.last
+    }
+
+    /// The last token as it stands in the text: a number may have more digits than fit into a float.
+    pub(crate) fn last_text(&self) -> &'a [u8] {
+        &self.bytes[self.last..self.at]
     }
 
     /// The next token, or none after the end of the outermost value.
     pub(crate) fn next(&mut self) -> Result<Option<Token<'a>>> {
         self.skip_space();
+        self.last = self.at;
         if self.expects == Expects::Nothing {
             return match self.bytes.get(self.at) {
                 None => Ok(None),
@@ -64,6 +72,7 @@ impl<'a> Tokens<'a> {
                 b',' => {
                     self.at += 1;
                     self.skip_space();
+                    self.last = self.at;
                     self.expects = if self.in_object() { Expects::Key } else { Expects::Value };
                 }
                 b'}' | b']' => return self.close().map(Some),

@@ -21,6 +21,7 @@ pub mod flamebearer;
 pub mod jfr;
 mod json_scan;
 mod label_roles;
+mod leaf_side;
 pub mod limits;
 mod naming;
 pub mod otlp;

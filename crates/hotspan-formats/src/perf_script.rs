@@ -10,6 +10,7 @@ use hotspan_model::{Frame, FrameKind, Profile, ProfileSet, ProfileType, Sample};
 use crate::collapsed::lines;
 use crate::decode_options::DecodeOptions;
 use crate::file_error::{FileError, Result};
+use crate::leaf_side::LeafSide;
 use crate::set_builder::SetBuilder;
 
 const FORMAT: &str = "perf script";
@@ -28,21 +29,30 @@ struct Head<'a> {
 /// Reads the output of `perf script`: one profile for each event.
 pub fn decode<'a>(text: &'a [u8], options: &DecodeOptions) -> Result<ProfileSet<'a>> {
     let mut reader = Reader {
-        builder: SetBuilder::default(),
+        builder: SetBuilder::new(FORMAT, options),
         profiles: Vec::new(),
         first_time: None,
         last_time: 0,
         frames: HashMap::new(),
-        stack: Vec::new(),
+        stack: LeafSide::new(options.limits.max_stack_depth),
     };
     let (labels, link) = options.series();
     let link = reader.builder.link(link);
     let mut head: Option<(Head<'a>, usize)> = None;
+    let mut with_stacks = false;
     for (line, offset) in lines(text).chain(std::iter::once((&b""[..], text.len()))) {
         let line = std::str::from_utf8(line).map_err(|wrong| {
             FileError::malformed(FORMAT, offset + wrong.valid_up_to(), "text in UTF-8", "other bytes")
         })?;
         let blank = line.trim().is_empty();
+        // The start of a line that was cut off is no empty line.
+        if blank && !line.is_empty() && offset + line.len() == text.len() {
+            continue;
+        }
+        // An empty line ends a stack. Without it, nobody can tell whether frames are missing.
+        if offset == text.len() && with_stacks && head.is_some() && !options.tolerant {
+            return Err(FileError::truncated(FORMAT, offset, "the rest of a stack and an empty line"));
+        }
         if (blank || !line.starts_with(char::is_whitespace))
             && let Some((head, at)) = head.take()
         {
@@ -52,7 +62,10 @@ pub fn decode<'a>(text: &'a [u8], options: &DecodeOptions) -> Result<ProfileSet<
             continue;
         }
         match (&head, line.starts_with(char::is_whitespace)) {
-            (Some(_), true) => reader.add_frame(line),
+            (Some(_), true) => {
+                with_stacks = true;
+                reader.add_frame(line, offset)?;
+            }
             // perf pads short command names with spaces on the left.
             (None, _) => {
                 let wrong = || {
@@ -73,23 +86,31 @@ struct Reader<'a> {
     first_time: Option<i64>,
     last_time: i64,
     frames: HashMap<&'a str, FrameIndex>,
-    stack: Vec<FrameIndex>,
+    stack: LeafSide,
 }
 
 impl<'a> Reader<'a> {
-    fn add_frame(&mut self, line: &'a str) {
+    fn add_frame(&mut self, line: &'a str, offset: usize) -> Result<()> {
         let line = line.trim();
-        let Self { builder, frames, .. } = self;
-        let frame = *frames.entry(line).or_insert_with(|| builder.set.paths.frame(parse_frame(line)));
+        let frame = match self.frames.get(line) {
+            _ if self.stack.is_full() => {
+                self.stack.skip(1);
+                return Ok(());
+            }
+            Some(known) => *known,
+            None => {
+                self.builder.take_symbol(0, offset)?;
+                let frame = self.builder.set.paths.frame(parse_frame(line));
+                self.frames.insert(line, frame);
+                frame
+            }
+        };
         self.stack.push(frame);
+        Ok(())
     }
 
     fn finish_sample(&mut self, head: &Head<'a>, offset: usize, link: u32, options: &DecodeOptions) -> Result<()> {
-        let depth = options.limits.max_stack_depth;
-        self.builder.set.cut_frames += self.stack.len().saturating_sub(depth) as u64;
-        self.stack.truncate(depth);
-        self.stack.reverse();
-        let path = self.builder.set.paths.path(&self.stack);
+        let path = self.stack.path_in(&mut self.builder.set);
         self.stack.clear();
         let thread = self.builder.thread(Thread { id: head.tid, name: Cow::Borrowed(head.comm) });
         let at = match self.profiles.iter().position(|(event, ..)| *event == head.event) {
@@ -113,9 +134,7 @@ impl<'a> Reader<'a> {
         let timed = since.is_some() && options.from > 0;
         let time = if timed { options.from.saturating_add(since.unwrap_or(0)) } else { options.from };
         let value = event_value(head, &self.profiles[at].1, options);
-        if self.profiles[at].2.len() == options.max_samples() {
-            return Err(FileError::too_large(FORMAT, offset, "samples", options.max_samples() as u64));
-        }
+        self.builder.take_sample(offset)?;
         self.profiles[at].2.push(Sample { path, value, time, timed, link, thread, labels: 0, attributes: 0 });
         Ok(())
     }

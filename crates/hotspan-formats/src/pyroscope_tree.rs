@@ -80,12 +80,11 @@ pub fn decode_tree<'a>(bytes: &'a [u8], options: &DecodeOptions) -> Result<Profi
         };
         let name = std::str::from_utf8(record.name)
             .map_err(|_| FileError::malformed(TREE, record.offset, "a name in UTF-8", "other bytes"))?;
-        let depth = open.len();
-        let node = if name.is_empty() && depth == 0 {
+        let node = if name.is_empty() && open.is_empty() {
             NO_PATH
         } else {
-            let frame = sink.frame(Cow::Borrowed(name));
-            sink.child(parent, frame, depth)
+            let frame = sink.frame(Cow::Borrowed(name), record.offset)?;
+            sink.child(parent, frame, record.offset)?
         };
         sink.add(node, record.value, record.offset)?;
         if record.children > 0 {

@@ -249,6 +249,11 @@ impl<'a> PathTable<'a> {
         self.paths.len() * (size_of::<Path>() + 24) + self.steps.len() * size_of::<FrameIndex>()
     }
 
+    /// How many frames a path has; none for [`NO_PATH`].
+    pub fn depth(&self, path: PathIndex) -> usize {
+        self.paths.get(path as usize).map_or(0, |path| (path.shared + path.own_steps) as usize)
+    }
+
     /// The identity of a path; the default for [`NO_PATH`].
     pub fn path_hash(&self, path: PathIndex) -> ContentHash {
         self.paths.get(path as usize).map_or_else(ContentHash::default, |path| path.hash)

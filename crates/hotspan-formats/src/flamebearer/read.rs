@@ -5,61 +5,157 @@ use std::borrow::Cow;
 use hotspan_model::call_path::{NO_PATH, PathIndex};
 use hotspan_model::frame::FrameIndex;
 use hotspan_model::{ProfileSet, ProfileType};
-use serde::Deserialize;
 
 use crate::collapsed::StackSink;
 use crate::decode_options::{DecodeOptions, TextType};
-use crate::file_error::{FileError, Result, json_error};
+use crate::file_error::{FileError, Result};
+use crate::json_scan::{Token, Tokens};
 
 const FORMAT: &str = "flamebearer";
 
-#[derive(Deserialize)]
-struct FileShape {
-    flamebearer: BarsShape,
-    #[serde(default)]
-    metadata: MetadataShape,
+/// A file whose numbers have been read and not yet been made sense of.
+#[derive(Debug, Default)]
+struct File<'a> {
+    /// Names, and where each stands.
+    names: Vec<(Cow<'a, str>, usize)>,
+    /// The numbers of all levels.
+    numbers: Vec<i64>,
+    /// Where the numbers of each level end, and where it stands.
+    levels: Vec<(usize, usize)>,
+    metadata: Metadata<'a>,
 }
 
-#[derive(Deserialize)]
-struct BarsShape {
-    names: Vec<String>,
-    levels: Vec<Vec<i64>>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default, rename_all = "camelCase")]
-struct MetadataShape {
-    format: String,
-    name: String,
-    units: String,
+#[derive(Debug, Default)]
+struct Metadata<'a> {
+    format: (Cow<'a, str>, usize),
+    name: Cow<'a, str>,
+    units: Cow<'a, str>,
     sample_rate: u32,
 }
 
 /// Reads the flame graph of one profile.
 pub fn decode<'a>(bytes: &'a [u8], options: &DecodeOptions) -> Result<ProfileSet<'a>> {
-    let file: FileShape = serde_json::from_slice(bytes).map_err(|error| json_error(FORMAT, bytes, &error))?;
-    if file.metadata.format == "double" {
+    let file = File::read(bytes, options)?;
+    let (format, offset) = &file.metadata.format;
+    if format == "double" {
         let found = "a comparison of two (format double); export each of them alone";
-        return Err(FileError::malformed(FORMAT, 0, "the flame graph of one profile", found));
-    }
-    let bars = file.flamebearer.levels.iter().map(|level| level.len().div_ceil(4)).sum::<usize>();
-    if bars > options.max_symbols() {
-        return Err(FileError::too_large(FORMAT, 0, "bars", options.max_symbols() as u64));
+        return Err(FileError::malformed(FORMAT, *offset, "the flame graph of one profile", found));
     }
     let mut sink = StackSink::of_type(FORMAT, options, values_of(&file.metadata, options));
-    let frames = file.flamebearer.names.into_iter().map(|name| sink.frame(Cow::Owned(name))).collect();
+    let names = file.names.into_iter().map(|(name, offset)| sink.frame(name, offset));
+    let frames = names.collect::<Result<_>>()?;
     let mut walk = Walk { sink, frames };
     let mut callers = Vec::new();
-    for (depth, numbers) in file.flamebearer.levels.iter().enumerate() {
-        callers = walk.level(depth, numbers, &callers)?;
+    let mut start = 0;
+    for (depth, (end, offset)) in file.levels.iter().enumerate() {
+        callers = walk.level((depth, *offset), &file.numbers[start..*end], &callers)?;
+        start = *end;
     }
     Ok(walk.sink.finish())
 }
 
+impl<'a> File<'a> {
+    fn read(bytes: &'a [u8], options: &DecodeOptions) -> Result<Self> {
+        let mut tokens = Tokens::new(FORMAT, bytes);
+        let mut file = Self::default();
+        let (mut has_names, mut has_levels) = (false, false);
+        tokens.expect(&Token::ObjectStart, "an object")?;
+        while let Token::Key(key) = tokens.require()? {
+            match (key.as_ref(), tokens.require()?) {
+                ("flamebearer", Token::ObjectStart) => {
+                    while let Token::Key(key) = tokens.require()? {
+                        match (key.as_ref(), tokens.require()?) {
+                            ("names", Token::ArrayStart) => {
+                                has_names = true;
+                                file.read_names(&mut tokens, options.max_symbols())?;
+                            }
+                            ("levels", Token::ArrayStart) => {
+                                has_levels = true;
+                                file.read_levels(&mut tokens, options.max_symbols())?;
+                            }
+                            (_, other) => tokens.skip(&other)?,
+                        }
+                    }
+                }
+                ("metadata", Token::ObjectStart) => file.metadata.read(&mut tokens)?,
+                (_, other) => tokens.skip(&other)?,
+            }
+        }
+        tokens.next()?;
+        if has_names && has_levels {
+            return Ok(file);
+        }
+        Err(FileError::malformed(FORMAT, bytes.len(), "an object flamebearer with names and levels", "none"))
+    }
+
+    fn read_names(&mut self, tokens: &mut Tokens<'a>, most: usize) -> Result<()> {
+        loop {
+            let (token, offset) = (tokens.require()?, tokens.last_offset());
+            match token {
+                Token::ArrayEnd => return Ok(()),
+                Token::Text(_) if self.names.len() == most => {
+                    return Err(FileError::too_large(FORMAT, offset, "names", most as u64));
+                }
+                Token::Text(name) => self.names.push((name, offset)),
+                other => return Err(FileError::malformed(FORMAT, offset, "a name in quotes", format!("{other:?}"))),
+            }
+        }
+    }
+
+    fn read_levels(&mut self, tokens: &mut Tokens<'a>, most: usize) -> Result<()> {
+        loop {
+            let (token, level_at) = (tokens.require()?, tokens.last_offset());
+            match token {
+                Token::ArrayEnd => return Ok(()),
+                Token::ArrayStart => {}
+                other => return Err(FileError::malformed(FORMAT, level_at, "a list of bars", format!("{other:?}"))),
+            }
+            while let Token::Number(_) = tokens.require()? {
+                // A float would round large values, and bars would no longer lie below their callers.
+                let text = tokens.last_text();
+                let number = std::str::from_utf8(text).ok().and_then(|text| text.parse().ok());
+                let number = number.ok_or_else(|| self.not_a_number(tokens))?;
+                self.numbers.push(number);
+                if self.numbers.len() > 4 * most {
+                    return Err(FileError::too_large(FORMAT, tokens.last_offset(), "bars", most as u64));
+                }
+            }
+            if tokens.last_text() != b"]" {
+                return Err(self.not_a_number(tokens));
+            }
+            self.levels.push((self.numbers.len(), level_at));
+            if self.levels.len() > most {
+                return Err(FileError::too_large(FORMAT, level_at, "levels", most as u64));
+            }
+        }
+    }
+
+    fn not_a_number(&self, tokens: &Tokens<'_>) -> FileError {
+        let expected = format!("a whole number in level {}", self.levels.len());
+        let found = String::from_utf8_lossy(tokens.last_text()).into_owned();
+        FileError::malformed(FORMAT, tokens.last_offset(), expected, found)
+    }
+}
+
+impl<'a> Metadata<'a> {
+    fn read(&mut self, tokens: &mut Tokens<'a>) -> Result<()> {
+        while let Token::Key(key) = tokens.require()? {
+            match (key.as_ref(), tokens.require()?) {
+                ("format", Token::Text(format)) => self.format = (format, tokens.last_offset()),
+                ("name", Token::Text(name)) => self.name = name,
+                ("units", Token::Text(units)) => self.units = units,
+                ("sampleRate", Token::Number(rate)) => self.sample_rate = rate.clamp(0.0, 4e9) as u32,
+                (_, other) => tokens.skip(&other)?,
+            }
+        }
+        Ok(())
+    }
+}
+
 /// What the bars measure. Samples that were counted become time by their rate.
-fn values_of(metadata: &MetadataShape, options: &DecodeOptions) -> TextType {
+fn values_of(metadata: &Metadata<'_>, options: &DecodeOptions) -> TextType {
     let rate = if metadata.sample_rate == 0 { 100 } else { metadata.sample_rate };
-    let (unit, scale) = match metadata.units.as_str() {
+    let (unit, scale) = match metadata.units.as_ref() {
         _ if options.text_type.is_some() => return TextType::of_counts(options),
         "" => return TextType::of_counts(options),
         "samples" => ("nanoseconds", (1_000_000_000 / i64::from(rate)).max(1)),
@@ -98,9 +194,9 @@ struct Walk<'a> {
 
 impl Walk<'_> {
     /// Adds the own values of a level's bars. The caller of a bar is the one above it, wherever that has its place.
-    fn level(&mut self, depth: usize, numbers: &[i64], mut callers: &[Bar]) -> Result<Vec<Bar>> {
+    fn level(&mut self, (depth, offset): (usize, usize), numbers: &[i64], mut callers: &[Bar]) -> Result<Vec<Bar>> {
         let wrong = |expected: &str, found: &dyn std::fmt::Debug| {
-            FileError::malformed(FORMAT, 0, format!("{expected} in level {depth}"), format!("{found:?}"))
+            FileError::malformed(FORMAT, offset, format!("{expected} in level {depth}"), format!("{found:?}"))
         };
         let (bars, rest) = numbers.as_chunks::<4>();
         if !rest.is_empty() {
@@ -129,10 +225,10 @@ impl Walk<'_> {
                 callers = &callers[passed..];
                 let caller = callers.first().filter(|caller| caller.start <= start && end <= caller.end);
                 let caller = caller.ok_or_else(|| wrong("a bar below one of the level above", bar))?;
-                self.sink.child(caller.path, frame, depth)
+                self.sink.child(caller.path, frame, offset)?
             };
             // Neither is negative.
-            self.sink.add(path, own.unsigned_abs(), 0)?;
+            self.sink.add(path, own.unsigned_abs(), offset)?;
             placed.push(Bar { start, end, path });
         }
         Ok(placed)
@@ -205,17 +301,18 @@ mod tests {
             ("[[0,3,0,0],[3,1,1,1]]", "level above in level 1"),
             ("[[0,3,0,0],[],[0,3,3,1]]", "level above in level 2"),
             ("[[9223372036854775807,9223372036854775807,0,0]]", "starts after"),
-            ("[[0,3,0,0],[0,1.5,1,1]]", "a flamebearer file"),
+            ("[[0,3,0,0],[0,1.5,1,1]]", "a whole number in level 1"),
         ] {
             let error = read(&graph(levels)).unwrap_err().to_string();
             assert!(error.contains(expected), "{levels}: {error}");
         }
         assert_eq!(read(&graph("[[0,3,1,0],[1,2,2,1,0,0,0,1]]")).unwrap().1, [("a".to_owned(), 2)]);
-        let limits = Limits { max_decoded_bytes: 256, ..Limits::default() };
-        let one_bar = DecodeOptions { limits, ..DecodeOptions::default() };
-        assert!(decode(graph("[[0,3,3,0]]").as_bytes(), &one_bar).is_ok());
-        let error = decode(graph("[[0,3,0,0],[0,3,3,1]]").as_bytes(), &one_bar).unwrap_err();
-        assert!(error.to_string().contains("at most 1 bars"), "{error}");
+        let limits = Limits { max_decoded_bytes: 1024, ..Limits::default() };
+        let few_bars = DecodeOptions { limits, ..DecodeOptions::default() };
+        assert!(decode(graph("[[0,3,0,0],[0,3,3,1]]").as_bytes(), &few_bars).is_ok());
+        let many = format!("[[0,5,0,0],[{}]]", ["0,1,1,1"; 4].join(","));
+        let error = decode(graph(&many).as_bytes(), &few_bars).unwrap_err();
+        assert!(error.to_string().contains("at most 4 bars"), "{error}");
         let both = DiffTree::new(&FlameTree::default(), &FlameTree::default());
         let json = serde_json::to_string(&FlamebearerProfile::double(&both, &ProfileType::cpu())).unwrap();
         assert!(read(&json).unwrap_err().to_string().contains("comparison of two"));

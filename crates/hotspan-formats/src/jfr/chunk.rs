@@ -135,6 +135,11 @@ impl<'c> Chunk<'c> {
         self.bytes.len()
     }
 
+    /// Where it starts in the file.
+    pub(super) fn offset(&self) -> usize {
+        self.base
+    }
+
     /// Nanoseconds since 1970 of a moment in ticks.
     #[inline]
     pub(super) fn nanoseconds_at(&self, ticks: i64) -> i64 {

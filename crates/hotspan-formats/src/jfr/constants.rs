@@ -20,6 +20,7 @@ pub(super) enum Pool {
     Thread,
     FrameType,
     ThreadState,
+    OldObject,
 }
 
 impl Pool {
@@ -33,6 +34,7 @@ impl Pool {
             "java.lang.Thread" => Self::Thread,
             "jdk.types.FrameType" => Self::FrameType,
             "jdk.types.ThreadState" => Self::ThreadState,
+            "jdk.types.OldObject" => Self::OldObject,
             _ => return None,
         })
     }
@@ -204,6 +206,19 @@ impl Pools {
             Ok(false)
         })?;
         self.name(chunk, Pool::Symbol, symbol, budget)
+    }
+
+    /// The class of an object that stayed alive; 0 if it is not said.
+    pub(super) fn object_class(&self, chunk: &Chunk<'_>, key: u64, budget: &mut SkipBudget) -> Result<u64> {
+        let mut class = 0;
+        self.walk(chunk, (Pool::OldObject, key), budget, |field, cursor, _| {
+            if field.name == "type" && field.constant && !field.array {
+                class = cursor.long()?;
+                return Ok(true);
+            }
+            Ok(false)
+        })?;
+        Ok(class)
     }
 
     /// Fills `frames` with a stack trace, the leaf first, up to a depth. Says how many frames were cut.

@@ -9,6 +9,10 @@ use crate::protobuf::{Field, Fields};
 use crate::span_identity::Identity;
 
 const FORMAT: &str = "jfr labels";
+/// About what a context or a string takes, beside its labels or its text.
+const ENTRY_BYTES: usize = 128;
+/// About what a label takes, beside its texts.
+const LABEL_BYTES: usize = 64;
 
 /// Labels by context, and the strings that spans are named by.
 #[derive(Debug, Clone, Default)]
@@ -22,8 +26,20 @@ impl LabelsSnapshot {
     pub(super) fn read(bytes: &[u8], limits: &Limits) -> Result<Self> {
         let mut snapshot = Self::default();
         let mut contexts: Vec<(u64, Vec<(u64, u64)>)> = Vec::new();
+        // Two bytes make a context, and a few more give it a long string for each of its labels.
+        let mut taken = 0usize;
+        let mut take = |bytes: usize, offset: usize| {
+            taken = taken.saturating_add(bytes);
+            let most = limits.max_decoded_bytes;
+            if taken <= most {
+                Ok(())
+            } else {
+                Err(FileError::too_large(FORMAT, offset, "bytes of labels", most as u64))
+            }
+        };
         let mut fields = Fields::new(FORMAT, bytes, 0);
         while let Some(field) = fields.next()? {
+            take(ENTRY_BYTES, field.offset)?;
             match field.number {
                 1 => {
                     let (mut key, mut labels) = (0, Vec::new());
@@ -35,6 +51,7 @@ impl LabelsSnapshot {
                             _ => {}
                         }
                     }
+                    take(labels.len() * size_of::<(u64, u64)>(), field.offset)?;
                     contexts.push((key, labels));
                 }
                 2 => {
@@ -59,6 +76,7 @@ impl LabelsSnapshot {
                 if let (Some(name), Some(value)) = (snapshot.strings.get(&name), snapshot.strings.get(&value))
                     && !identity.take_text(name, value)
                 {
+                    take(LABEL_BYTES + name.len() + value.len(), bytes.len())?;
                     labels.set(name.clone(), value.clone());
                 }
             }

@@ -9,8 +9,9 @@
 //!  Recording     turns events into samples, reading constants when they are first needed
 //! ```
 //!
-//! A chunk stands alone: it is all that is ever held, and [`JfrReader`] gives one set of profiles for each, so
-//! that memory is bounded by the largest chunk however long the file is.
+//! A chunk is all that is ever held, and [`JfrReader`] gives one set of profiles for each, so that memory is bounded by the
+//! largest chunk however long the file is. Two things reach across chunks and are carried on: native memory that is given back
+//! later, and spans that end later ([`FarSpans`]).
 
 mod chunk;
 mod constants;
@@ -27,5 +28,6 @@ mod settings;
 mod span_join;
 
 pub use reader::{JfrReader, decode, is_recording};
+pub use span_join::FarSpans;
 
 const FORMAT: &str = "jfr";

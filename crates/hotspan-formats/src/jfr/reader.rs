@@ -9,16 +9,18 @@ use hotspan_model::ProfileSet;
 use super::FORMAT;
 use super::chunk::{Chunk, HEADER_BYTES, Header};
 use super::labels_snapshot::LabelsSnapshot;
-use super::recording::Recording;
-use super::settings::Settings;
+use super::native_memory::KeptMemory;
+use super::recording::{Carried, Recording};
+use super::span_join::FarSpans;
 use crate::compression::Encoding;
 use crate::decode_options::DecodeOptions;
 use crate::file_error::{Fault, FileError, Result};
+use crate::set_builder::SetBuilder;
 
 /// Reads a recording that is in memory and not compressed. `labels_part` is what the Pyroscope agent sends beside it.
 pub fn decode(bytes: &[u8], labels_part: Option<&[u8]>, options: &DecodeOptions) -> Result<ProfileSet<'static>> {
     let snapshot = labels_part.map(|part| LabelsSnapshot::read(part, &options.limits)).transpose()?.unwrap_or_default();
-    let mut recording = Recording::new(options, &snapshot, Settings::default());
+    let mut recording = Recording::new(options, &snapshot, Carried::default());
     let mut at = 0;
     while at < bytes.len() || at == 0 {
         let header = Header::read(&bytes[at..], at)?;
@@ -32,7 +34,7 @@ pub fn decode(bytes: &[u8], labels_part: Option<&[u8]>, options: &DecodeOptions)
         recording.add_chunk(&Chunk::open(&bytes[at..end], at)?)?;
         at = end;
     }
-    Ok(recording.finish().0)
+    Ok(recording.finish())
 }
 
 /// Constants are found again by 32-bit places; and a chunk is all that a stream holds in memory.
@@ -49,13 +51,16 @@ pub fn is_recording(head: &[u8]) -> bool {
 
 /// Reads a recording of any length, plain, gzip or zstd, a chunk at a time.
 ///
-/// Memory is bounded by the largest chunk ([`crate::Limits::max_bytes`]) and its samples. A caller that must not
+/// Memory is bounded by the largest chunk ([`crate::Limits::max_bytes`]) and its samples, and by what reaches across chunks
+/// ([`crate::Limits::max_decoded_bytes`]): native memory in use, and spans. A caller that must not
 /// keep anything of a broken file holds back what it got until [`JfrReader::next_chunk`] says that there is no more.
 pub struct JfrReader<R: Read> {
     input: Input<R>,
     options: DecodeOptions,
     snapshot: LabelsSnapshot,
-    settings: Settings,
+    carried: Carried,
+    /// Until what is in use at the end has been given.
+    kept: Option<KeptMemory>,
     buffer: Vec<u8>,
     at: usize,
     chunks: usize,
@@ -103,20 +108,40 @@ impl<R: Read> Read for Input<R> {
 
 impl<R: Read> JfrReader<R> {
     /// Starts reading; the first bytes tell whether the input is compressed.
+    ///
+    /// Samples know the spans that they lie in as far as those end in their own chunk or before. Who needs all of them
+    /// reads twice: see [`Self::far_spans`].
     pub fn new(input: R, labels_part: Option<&[u8]>, options: DecodeOptions) -> Result<Self> {
         let snapshot =
             labels_part.map(|part| LabelsSnapshot::read(part, &options.limits)).transpose()?.unwrap_or_default();
         let input = Input::new(input).map_err(|error| io_error(&error, 0))?;
-        let (settings, buffer) = (Settings::default(), Vec::new());
-        Ok(Self { input, options, snapshot, settings, buffer, at: 0, chunks: 0, largest_chunk: 0 })
+        let kept = Some(KeptMemory { tables: SetBuilder::new(FORMAT, &options) });
+        let (carried, buffer) = (Carried::default(), Vec::new());
+        Ok(Self { input, options, snapshot, carried, kept, buffer, at: 0, chunks: 0, largest_chunk: 0 })
     }
 
-    /// The profiles of the next chunk, or none at the end of the file.
+    /// Starts reading a recording again, of which a first reading found all spans that reach across chunks.
+    pub fn again(input: R, labels_part: Option<&[u8]>, options: DecodeOptions, far_spans: FarSpans) -> Result<Self> {
+        let mut reader = Self::new(input, labels_part, options)?;
+        reader.carried.far_spans = far_spans;
+        Ok(reader)
+    }
+
+    /// The spans that reach across chunks, once [`Self::next_chunk`] has said that there is no more.
+    pub fn far_spans(self) -> FarSpans {
+        self.carried.far_spans.completed()
+    }
+
+    /// The profiles of the next chunk, then those of native memory that is in use at the end, then none.
     pub fn next_chunk(&mut self) -> Result<Option<ProfileSet<'static>>> {
         self.buffer.clear();
         self.fill(HEADER_BYTES as u64)?;
         if self.buffer.is_empty() && self.chunks > 0 {
-            return Ok(None);
+            let Some(kept) = self.kept.take() else { return Ok(None) };
+            let far_spans = std::mem::take(&mut self.carried.far_spans);
+            let carried = std::mem::replace(&mut self.carried, Carried { far_spans, ..Carried::default() });
+            let recording = Recording::new(&self.options, &self.snapshot, carried);
+            return Ok(recording.finish_memory(kept));
         }
         let header = Header::read(&self.buffer, self.at)?;
         check_chunk_size(header.size, self.at, &self.options)?;
@@ -125,13 +150,14 @@ impl<R: Read> JfrReader<R> {
             let expected = format!("a chunk of {} bytes that starts at byte {}", header.size, self.at);
             return Err(FileError::truncated(FORMAT, self.at + self.buffer.len(), expected));
         }
-        let mut recording = Recording::new(&self.options, &self.snapshot, self.settings.clone());
+        let Some(kept) = &mut self.kept else { return Ok(None) };
+        let mut recording = Recording::new(&self.options, &self.snapshot, std::mem::take(&mut self.carried));
         recording.add_chunk(&Chunk::open(&self.buffer, self.at)?)?;
+        let (set, carried) = recording.finish_chunk(kept, self.at)?;
+        self.carried = carried;
         self.at += self.buffer.len();
         self.chunks += 1;
         self.largest_chunk = self.largest_chunk.max(self.buffer.len());
-        let (set, settings) = recording.finish();
-        self.settings = settings;
         Ok(Some(set))
     }
 

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use hashbrown::HashMap;
 use hotspan_model::attribute::write_json_string;
-use hotspan_model::call_path::{NO_PATH, PathIndex};
+use hotspan_model::call_path::PathIndex;
 use hotspan_model::frame::FrameIndex;
 use hotspan_model::profile::{ProfileContext, Thread};
 use hotspan_model::{Labels, Link, Profile, ProfileSet, Sample, SpanId, TraceId};
@@ -16,12 +16,13 @@ use super::event_plan::{EventKind, EventValues, Plan};
 use super::frame::read_frame;
 use super::labels_snapshot::LabelsSnapshot;
 use super::layout::SkipBudget;
-use super::native_memory::NativeMemory;
+use super::native_memory::{EVENT_BYTES, KeptMemory, NativeMemory};
 use super::profile_kinds::Column;
 use super::settings::Settings;
-use super::span_join::{SpanJoin, Tag};
+use super::span_join::{FarSpans, SpanJoin, Tag};
 use crate::decode_options::{DecodeOptions, filled};
 use crate::file_error::{FileError, Result};
+use crate::leaf_side::LeafSide;
 use crate::set_builder::SetBuilder;
 
 /// A recording that is being read, chunk by chunk.
@@ -31,16 +32,25 @@ pub(super) struct Recording<'o> {
     snapshot: &'o LabelsSnapshot,
     builder: SetBuilder<'static>,
     columns: Vec<Vec<Sample>>,
-    sample_count: usize,
     series: Labels,
     default_link: Link,
-    settings: Settings,
+    carried: Carried,
     spans: SpanJoin,
-    native_memory: NativeMemory,
     time: i64,
     end: i64,
     stack: Vec<StackFrame>,
-    frames: Vec<FrameIndex>,
+    leaf_side: LeafSide,
+}
+
+/// What a chunk leaves to those that follow, where each gives a set of its own.
+#[derive(Debug, Default)]
+pub(super) struct Carried {
+    /// Settings stand in the first chunk alone.
+    pub(super) settings: Settings,
+    pub(super) native_memory: NativeMemory,
+    pub(super) far_spans: FarSpans,
+    /// When the recording starts and ends, in nanoseconds since 1970.
+    pub(super) time_range: (i64, i64),
 }
 
 /// What has been resolved of the constants of one chunk; keys mean something else in the next one.
@@ -64,24 +74,22 @@ struct Opened<'k, 'c> {
 }
 
 impl<'o> Recording<'o> {
-    /// Starts a recording. Settings stand in the first chunk alone: those of a stream are handed on.
-    pub(super) fn new(options: &'o DecodeOptions, snapshot: &'o LabelsSnapshot, settings: Settings) -> Self {
+    /// Starts a recording, or goes on with one.
+    pub(super) fn new(options: &'o DecodeOptions, snapshot: &'o LabelsSnapshot, carried: Carried) -> Self {
         let (series, default_link) = options.series();
         Self {
             options,
             snapshot,
-            builder: SetBuilder::default(),
+            builder: SetBuilder::new(FORMAT, options),
             columns: Column::ALL.iter().map(|_| Vec::new()).collect(),
-            sample_count: 0,
             series,
             default_link,
-            settings,
+            carried,
             spans: SpanJoin::default(),
-            native_memory: NativeMemory::default(),
             time: 0,
             end: 0,
             stack: Vec::new(),
-            frames: Vec::new(),
+            leaf_side: LeafSide::new(options.limits.max_stack_depth),
         }
     }
 
@@ -103,6 +111,10 @@ impl<'o> Recording<'o> {
                 self.add_event(&mut opened, &plan, kind, event)?;
             }
         }
+        self.carried.native_memory.settle();
+        let (start, end) = &mut self.carried.time_range;
+        *start = if *start == 0 { time } else { *start };
+        *end = (*end).max(self.end);
         Ok(())
     }
 
@@ -118,7 +130,7 @@ impl<'o> Recording<'o> {
             let name = opened.pools.text(opened.chunk, name)?;
             let value = opened.pools.text(opened.chunk, value)?;
             let of = opened.chunk.layouts.class(values.setting_of).map_or("", |class| class.name.as_str());
-            self.settings.set(of, &name, &value);
+            self.carried.settings.set(of, &name, &value);
         }
         Ok(())
     }
@@ -142,47 +154,52 @@ impl<'o> Recording<'o> {
         match kind {
             EventKind::Span => return self.add_span(opened, values, thread, time, duration, offset),
             EventKind::Free => {
-                self.check_room(self.native_memory.len(), "frees", offset)?;
-                self.native_memory.given_back(values.address, time);
+                self.builder.take(EVENT_BYTES, offset)?;
+                self.carried.native_memory.given_back(values.address, time);
                 return Ok(());
             }
             _ => {}
         }
         let path = self.path(opened, values.stack_trace)?;
         let (link, labels) = self.correlation(opened, &values);
-        let attributes = self.class_attribute(opened, values.class)?;
+        let class = match values.object {
+            0 => values.class,
+            object => opened.pools.object_class(opened.chunk, object, &mut opened.budget)?,
+        };
+        let attributes = self.class_attribute(opened, class)?;
+        self.builder.check_room(offset)?;
         let sample = Sample { path, value: 0, time, timed: true, link, thread, labels, attributes };
         let rate = self.options.sample_rate;
         match kind {
-            EventKind::ExecutionSample if self.settings.counts_events() => {
-                self.push(Column::Counted, sample, self.settings.interval.max(1), offset)?;
+            EventKind::ExecutionSample if self.carried.settings.counts_events() => {
+                self.push(Column::Counted, sample, self.carried.settings.interval.max(1), offset)?;
             }
             EventKind::ExecutionSample => {
-                let value = self.settings.execution_interval(rate);
+                let value = self.carried.settings.execution_interval(rate);
                 if !self.is_asleep(opened, values.state)? {
                     self.push(Column::Cpu, sample, value, offset)?;
                 }
-                if self.settings.is_wall() {
+                if self.carried.settings.is_wall() {
                     self.push(Column::Wall, sample, value, offset)?;
                 }
             }
             EventKind::CpuTimeSample => {
                 let period = chunk.nanoseconds(values.sampling_period);
-                let value = if period > 0 { period } else { self.settings.execution_interval(rate) };
+                let value = if period > 0 { period } else { self.carried.settings.execution_interval(rate) };
                 self.push(Column::Cpu, sample, value, offset)?;
             }
             EventKind::WallClockSample => {
-                let interval = self.settings.wall_clock_interval(rate);
+                let interval = self.carried.settings.wall_clock_interval(rate);
                 let value = values.samples.max(1).saturating_mul(interval);
                 self.push(Column::Wall, sample, value, offset)?;
                 // Beside a sampler of CPU time, counting running threads as well would count them twice.
-                let only_wall = self.settings.is_wall() || self.settings.event.is_empty();
+                let only_wall = self.carried.settings.is_wall() || self.carried.settings.event.is_empty();
                 if only_wall && !self.is_asleep(opened, values.state)? {
                     self.push(Column::Cpu, sample, value, offset)?;
                 }
             }
             EventKind::NativeMethodSample => {
-                let value = self.settings.native_interval;
+                let value = self.carried.settings.native_interval;
                 self.push(Column::Native, sample, if value > 0 { value } else { 20_000_000 }, offset)?;
             }
             EventKind::AllocationInNewTlab => {
@@ -205,14 +222,16 @@ impl<'o> Recording<'o> {
                 self.push(Column::BlockContentions, sample, 1, offset)?;
                 self.push(Column::BlockDelay, sample, duration, offset)?;
             }
-            EventKind::LiveObject => {
+            // The JDK before version 20 does not say how large an object is.
+            EventKind::LiveObject | EventKind::OldObjectSample => {
                 self.push(Column::Live, sample, 1, offset)?;
                 self.push(Column::LiveBytes, sample, values.size, offset)?;
             }
             EventKind::Malloc => {
                 self.push(Column::MallocObjects, sample, 1, offset)?;
                 self.push(Column::MallocBytes, sample, values.size, offset)?;
-                self.native_memory.taken(values.address, sample, values.size);
+                self.builder.take(EVENT_BYTES, offset)?;
+                self.carried.native_memory.taken(values.address, sample, values.size);
             }
             EventKind::NativeLock => {
                 self.push(Column::NativeLockContentions, sample, 1, offset)?;
@@ -228,15 +247,9 @@ impl<'o> Recording<'o> {
         if value <= 0 {
             return Ok(());
         }
-        self.check_room(self.sample_count, "samples", offset)?;
-        self.sample_count += 1;
+        self.builder.take_sample(offset)?;
         self.columns[column as usize].push(Sample { value, ..sample });
         Ok(())
-    }
-
-    fn check_room(&self, used: usize, what: &str, offset: usize) -> Result<()> {
-        let most = self.options.max_samples();
-        if used < most { Ok(()) } else { Err(FileError::too_large(FORMAT, offset, what, most as u64)) }
     }
 
     fn add_span(
@@ -252,10 +265,18 @@ impl<'o> Recording<'o> {
             Some(tag) => opened.pools.text(opened.chunk, tag)?.into_owned(),
             None => String::new(),
         };
-        self.check_room(self.spans.len(), "spans", offset)?;
-        if let Some(tag) = Tag::read(&text) {
-            self.spans.add(thread, time, time.saturating_add(duration), tag);
+        // Each is kept with its tag, and may be told of in a list of its own.
+        self.builder.take(64 + 2 * text.len(), offset)?;
+        let Some(tag) = Tag::read(&text) else { return Ok(()) };
+        let end = time.saturating_add(duration);
+        if time < opened.chunk.time_range().0 {
+            let named = &self.builder.set.threads[thread as usize];
+            let most = self.options.limits.max_decoded_bytes;
+            if self.carried.far_spans.add(named, (time, end), &tag) > most {
+                return Err(FileError::too_large(FORMAT, offset, "bytes of spans across chunks", most as u64));
+            }
         }
+        self.spans.add(thread, time, end, tag);
         Ok(())
     }
 
@@ -288,22 +309,25 @@ impl<'o> Recording<'o> {
         let mut stack = std::mem::take(&mut self.stack);
         let depth = self.options.limits.max_stack_depth;
         let cut = opened.pools.stack_trace(opened.chunk, key, (&mut stack, depth), &mut opened.budget)?;
-        self.builder.set.cut_frames += cut;
-        self.frames.clear();
-        for frame in stack.iter().rev() {
+        self.leaf_side.clear();
+        self.leaf_side.skip(cut);
+        for frame in &stack {
             let index = match opened.resolved.frames.get(frame) {
                 Some(index) => *index,
                 None => {
                     let resolved = read_frame(opened.chunk, &opened.pools, *frame, &mut opened.budget)?;
+                    // Many methods may share one long class, of whose name each frame has a copy.
+                    self.builder
+                        .take_symbol(resolved.function.len() + resolved.mapping.len(), opened.chunk.offset())?;
                     let index = self.builder.set.paths.frame(resolved);
                     opened.resolved.frames.insert(*frame, index);
                     index
                 }
             };
-            self.frames.push(index);
+            self.leaf_side.push(index);
         }
         self.stack = stack;
-        let path = if self.frames.is_empty() { NO_PATH } else { self.builder.set.paths.path(&self.frames) };
+        let path = self.leaf_side.path_in(&mut self.builder.set);
         opened.resolved.stacks.insert(key, path);
         Ok(path)
     }
@@ -349,13 +373,45 @@ impl<'o> Recording<'o> {
         Ok(attributes)
     }
 
-    /// The profiles of everything that was added, and the settings for the chunks that follow.
-    pub(super) fn finish(mut self) -> (ProfileSet<'static>, Settings) {
-        for (sample, size) in std::mem::take(&mut self.native_memory).in_use() {
+    /// The profiles of everything that was added, what is in use at the end among them.
+    pub(super) fn finish(mut self) -> ProfileSet<'static> {
+        self.add_memory_in_use();
+        self.spans.apply(self.columns.iter_mut().flatten(), &mut self.builder);
+        self.into_profiles().0
+    }
+
+    /// The profiles of a chunk, and what it leaves to those that follow. What is in use is told at the end alone.
+    pub(super) fn finish_chunk(
+        mut self,
+        kept: &mut KeptMemory,
+        offset: usize,
+    ) -> Result<(ProfileSet<'static>, Carried)> {
+        self.carried.far_spans.join((self.time, self.end), &self.builder, &mut self.spans);
+        let samples = self.columns.iter_mut().flatten();
+        self.spans.apply(samples.chain(self.carried.native_memory.new_samples()), &mut self.builder);
+        self.builder.check_room(offset)?;
+        self.carried.native_memory.keep(&self.builder.set, kept, offset)?;
+        Ok(self.into_profiles())
+    }
+
+    /// The profiles of what was in use after the last chunk, if anything was.
+    pub(super) fn finish_memory(mut self, kept: KeptMemory) -> Option<ProfileSet<'static>> {
+        self.builder = kept.tables;
+        (self.time, self.end) = self.carried.time_range;
+        self.add_memory_in_use();
+        let (set, _) = self.into_profiles();
+        (!set.profiles.is_empty()).then_some(set)
+    }
+
+    fn add_memory_in_use(&mut self) {
+        for (sample, size) in self.carried.native_memory.in_use() {
             self.columns[Column::MallocInuseObjects as usize].push(Sample { value: 1, ..sample });
             self.columns[Column::MallocInuseBytes as usize].push(Sample { value: size, ..sample });
         }
-        self.spans.apply(self.columns.iter_mut().flatten(), &mut self.builder);
+    }
+
+    fn into_profiles(mut self) -> (ProfileSet<'static>, Carried) {
+        let settings = &self.carried.settings;
         let (time, duration) = self.options.time_range(self.time, self.end.saturating_sub(self.time));
         for (column, samples) in Column::ALL.into_iter().zip(self.columns) {
             if samples.is_empty() {
@@ -363,20 +419,20 @@ impl<'o> Recording<'o> {
             }
             let mut labels = self.series.clone();
             let by_sampler = matches!(column, Column::Cpu | Column::Wall | Column::Counted);
-            if by_sampler && !self.settings.event.is_empty() {
-                labels.set_default("jfr_event", self.settings.event.as_str());
+            if by_sampler && !settings.event.is_empty() {
+                labels.set_default("jfr_event", settings.event.as_str());
             }
             self.builder.set.profiles.push(Profile {
                 id: None,
-                profile_type: column.profile_type(&self.settings),
+                profile_type: column.profile_type(settings),
                 labels,
                 time,
                 duration,
-                period: if by_sampler { self.settings.execution_interval(self.options.sample_rate) } else { 0 },
+                period: if by_sampler { settings.execution_interval(self.options.sample_rate) } else { 0 },
                 context: ProfileContext { source: Cow::Borrowed(FORMAT), ..ProfileContext::default() },
                 samples,
             });
         }
-        (self.builder.set, self.settings)
+        (self.builder.set, self.carried)
     }
 }

@@ -1,6 +1,7 @@
 //! async-profiler's `Span` events: stretches of time on a thread, which samples inside them belong to.
 
 use hashbrown::HashMap;
+use hotspan_model::profile::Thread;
 use hotspan_model::{Link, Sample, SpanId, TraceId};
 
 use crate::decode_options::filled;
@@ -60,10 +61,6 @@ impl SpanJoin {
         spans.entry(thread).or_default().push((start, end, tag));
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.spans.values().map(Vec::len).sum()
-    }
-
     /// Gives samples inside spans their span, unless they name their own.
     pub(super) fn apply<'s>(
         &mut self,
@@ -102,6 +99,8 @@ impl SpanJoin {
     fn sort(&mut self) {
         for spans in self.spans.values_mut() {
             spans.sort_unstable();
+            // One that reaches back is known from its chunk and from an earlier reading.
+            spans.dedup();
         }
     }
 
@@ -111,6 +110,61 @@ impl SpanJoin {
         let started = spans.partition_point(|(start, ..)| *start <= sample.time);
         let enclosing = spans[..started].iter().rev().take(MOST_ENCLOSING);
         enclosing.into_iter().find(|(_, end, _)| *end >= sample.time).map(|(.., tag)| *tag)
+    }
+}
+
+/// Spans that began before the chunk that tells of them. A recording names a span when it ends, so samples of earlier
+/// chunks lie in such a span: whoever reads chunk by chunk knows them all only at the end, and hands them to a second reading.
+#[derive(Debug, Clone, Default)]
+pub struct FarSpans {
+    spans: Vec<FarSpan>,
+    threads: Vec<Thread<'static>>,
+    thread_index: HashMap<Thread<'static>, u32>,
+    bytes: usize,
+    /// Whether they come from a reading that saw the whole recording.
+    complete: bool,
+}
+
+#[derive(Debug, Clone)]
+struct FarSpan {
+    /// Index of its thread.
+    thread: u32,
+    start: i64,
+    end: i64,
+    tag: Tag,
+}
+
+impl FarSpans {
+    /// Notes a span, and says how many bytes all take.
+    pub(super) fn add(&mut self, thread: &Thread<'static>, (start, end): (i64, i64), tag: &Tag) -> usize {
+        if self.complete {
+            return self.bytes;
+        }
+        let thread = self.thread_index.get(thread).copied().unwrap_or_else(|| {
+            self.bytes += 2 * (size_of::<Thread<'_>>() + thread.name.len());
+            self.threads.push(thread.clone());
+            self.thread_index.insert(thread.clone(), self.threads.len() as u32 - 1);
+            self.threads.len() as u32 - 1
+        });
+        let text = if let Tag::Name(name) = tag { name.len() } else { 0 };
+        self.bytes += size_of::<FarSpan>() + text;
+        self.spans.push(FarSpan { thread, start, end, tag: tag.clone() });
+        self.bytes
+    }
+
+    /// All that a recording has, now that it has been read.
+    pub(super) fn completed(self) -> Self {
+        Self { complete: true, ..self }
+    }
+
+    /// Adds those that a chunk of this time has samples of.
+    pub(super) fn join(&self, (from, until): (i64, i64), builder: &SetBuilder<'static>, spans: &mut SpanJoin) {
+        let known: Vec<Option<u32>> = self.threads.iter().map(|thread| builder.known_thread(thread)).collect();
+        for span in self.spans.iter().filter(|span| span.start <= until && span.end >= from) {
+            if let Some(thread) = known[span.thread as usize] {
+                spans.add(thread, span.start, span.end, span.tag.clone());
+            }
+        }
     }
 }
 

@@ -5,7 +5,6 @@ use std::borrow::Cow;
 use hashbrown::HashMap;
 use hotspan_model::attribute::write_json_object;
 use hotspan_model::call_path::PathIndex;
-use hotspan_model::frame::FrameIndex;
 use hotspan_model::profile::ProfileContext;
 use hotspan_model::{Attribute, Profile, ProfileSet, Sample, Value};
 
@@ -15,6 +14,7 @@ use super::sample_labels::LabelReader;
 use super::symbols::{MAX_AHEAD, Symbols};
 use crate::decode_options::DecodeOptions;
 use crate::file_error::{FileError, Result};
+use crate::leaf_side::LeafSide;
 use crate::naming;
 use crate::protobuf::{Content, Fields, read_varint};
 use crate::set_builder::SetBuilder;
@@ -22,7 +22,7 @@ use crate::set_builder::SetBuilder;
 /// Reads a plain (not compressed) pprof profile: one [`Profile`] for each of its sample types.
 pub fn decode<'a>(bytes: &'a [u8], options: &DecodeOptions) -> Result<ProfileSet<'a>> {
     let outline = Outline::scan(bytes, options)?;
-    let mut builder = SetBuilder::default();
+    let mut builder = SetBuilder::new(FORMAT, options);
     let (symbols, mappings) = Symbols::resolve(&outline, &mut builder.set.paths)?;
     let (labels, default_link) = options.series();
 
@@ -36,10 +36,13 @@ pub fn decode<'a>(bytes: &'a [u8], options: &DecodeOptions) -> Result<ProfileSet
     let mut stacks = Stacks {
         outline: &outline,
         symbols: &symbols,
-        max_depth: options.limits.max_stack_depth,
+        leaf_side: LeafSide::new(options.limits.max_stack_depth),
         max_path_bytes: options.limits.max_decoded_bytes,
         known: HashMap::with_capacity(outline.samples.len().min(MAX_AHEAD)),
     };
+    // Each sample has a value in each column, so few bytes of either make many rows.
+    builder
+        .take(columns.len().saturating_mul(outline.samples.len()).saturating_mul(size_of::<Sample>()), bytes.len())?;
     let mut samples: Vec<Vec<Sample>> = columns.iter().map(|_| Vec::with_capacity(outline.samples.len())).collect();
     let mut reader = LabelReader::new(default_link, &options.limits, &mut builder);
     let mut scratch = Scratch::default();
@@ -49,7 +52,8 @@ pub fn decode<'a>(bytes: &'a [u8], options: &DecodeOptions) -> Result<ProfileSet
 
     let names: Vec<&str> = columns.iter().map(|column| column.name).collect();
     let name = naming::pprof_name(options, &names, period_type.name, || contention_name(&builder.set, samples.first()));
-    let attributes = profile_attributes(&outline)?;
+    let attributes = profile_attributes(&outline, options)?;
+    builder.take(columns.len().saturating_mul(attributes.len() + mappings.len()), bytes.len())?;
     for (column, samples) in columns.iter().zip(samples) {
         builder.set.profiles.push(Profile {
             id: None,
@@ -75,13 +79,12 @@ pub fn decode<'a>(bytes: &'a [u8], options: &DecodeOptions) -> Result<ProfileSet
 struct Scratch {
     locations: Vec<u64>,
     values: Vec<u64>,
-    frames: Vec<FrameIndex>,
 }
 
 struct Stacks<'o, 'a> {
     outline: &'o Outline<'a>,
     symbols: &'o Symbols,
-    max_depth: usize,
+    leaf_side: LeafSide,
     max_path_bytes: usize,
     /// Paths by the bytes of their location ids, and how many frames were cut: samples that differ in labels
     /// alone repeat the stack byte for byte.
@@ -109,7 +112,19 @@ impl<'a> Stacks<'_, 'a> {
                 1 => match (field.content, packed) {
                     (Content::Bytes(ids), None) if scratch.locations.is_empty() => packed = Some(ids),
                     // Ids one by one, or in several pieces: both are allowed, and neither is met often.
-                    (_, earlier) => {
+                    (content, earlier) => {
+                        let length = |ids: &[u8]| ids.len();
+                        let more = if let Content::Bytes(ids) = content { length(ids) } else { 1 };
+                        let ids = scratch.locations.len() + more + earlier.map_or(0, length);
+                        let most = self.max_path_bytes / size_of::<u64>();
+                        if ids > most {
+                            return Err(FileError::too_large(
+                                FORMAT,
+                                field.offset,
+                                "locations in a stack",
+                                most as u64,
+                            ));
+                        }
                         if let Some(ids) = earlier {
                             append_packed(ids, offset, &mut scratch.locations)?;
                             packed = Some(&[]);
@@ -117,7 +132,18 @@ impl<'a> Stacks<'_, 'a> {
                         field.append_numbers(&mut scratch.locations)?;
                     }
                 },
-                2 => field.append_numbers(&mut scratch.values)?,
+                2 => {
+                    // No number takes more than ten bytes: what is longer has too many, and need not be read.
+                    if let Content::Bytes(packed) = field.content
+                        && packed.len() > 10 * columns.len()
+                    {
+                        return Err(wrong_count(columns.len(), "more", field.offset));
+                    }
+                    field.append_numbers(&mut scratch.values)?;
+                    if scratch.values.len() > columns.len() {
+                        return Err(wrong_count(columns.len(), scratch.values.len(), field.offset));
+                    }
+                }
                 3 => {
                     if labels_to == 0 {
                         labels_from = field_at;
@@ -129,8 +155,7 @@ impl<'a> Stacks<'_, 'a> {
             field_at = fields.position();
         }
         if scratch.values.len() != columns.len() {
-            let expected = format!("{} values, one for each sample type", columns.len());
-            return Err(FileError::malformed(FORMAT, offset, expected, scratch.values.len()));
+            return Err(wrong_count(columns.len(), scratch.values.len(), offset));
         }
         // An all-zero row says nothing; heap profiles are full of half-zero ones.
         if scratch.values.iter().all(|value| *value == 0) {
@@ -139,6 +164,7 @@ impl<'a> Stacks<'_, 'a> {
         let path = self.path(packed.unwrap_or_default(), offset, builder, scratch)?;
         let region = &bytes[labels_from..labels_to];
         let facts = reader.facts(region, offset + labels_from, self.outline, builder)?;
+        builder.check_room(offset)?;
         let timed = facts.time != 0;
         let time = if timed { facts.time } else { profile_time };
         for (column, value) in columns.iter_mut().zip(&scratch.values) {
@@ -168,28 +194,24 @@ impl<'a> Stacks<'_, 'a> {
         builder: &mut SetBuilder<'a>,
         scratch: &mut Scratch,
     ) -> Result<PathIndex> {
-        if !packed.is_empty() {
-            if let Some((path, cut)) = self.known.get(packed) {
-                builder.set.cut_frames += cut;
-                return Ok(*path);
-            }
-            append_packed(packed, offset, &mut scratch.locations)?;
+        if !packed.is_empty()
+            && let Some((path, cut)) = self.known.get(packed)
+        {
+            builder.set.cut_frames += cut;
+            return Ok(*path);
         }
-        scratch.frames.clear();
-        let mut cut = 0;
+        self.leaf_side.clear();
+        let mut at = 0;
+        while at < packed.len() {
+            let location = read_varint(FORMAT, packed, &mut at, offset)?;
+            self.collect(location, offset)?;
+        }
         for location in &scratch.locations {
-            let Some(frames) = self.symbols.frames_of(*location) else {
-                let expected = "the id of a location in the profile";
-                return Err(FileError::malformed(FORMAT, offset, expected, location));
-            };
-            // The leaf side stays, where the values are. Cutting while collecting: a hostile file may repeat a
-            // location of a million inlined lines.
-            let kept = frames.len().min(self.max_depth - scratch.frames.len());
-            scratch.frames.extend_from_slice(&frames[..kept]);
-            cut += (frames.len() - kept) as u64;
+            self.collect(*location, offset)?;
         }
-        scratch.frames.reverse();
-        let path = builder.set.paths.add_path(&scratch.frames);
+        let cut = self.leaf_side.cut();
+        let stack = self.leaf_side.root_first(&mut builder.set.paths);
+        let path = builder.set.paths.add_path(stack);
         // Few bytes name a location of many inlined frames, and each path keeps its own copy of them.
         if builder.set.paths.path_bytes() > self.max_path_bytes {
             return Err(FileError::too_large(FORMAT, offset, "bytes of call paths", self.max_path_bytes as u64));
@@ -200,6 +222,22 @@ impl<'a> Stacks<'_, 'a> {
         }
         Ok(path)
     }
+
+    /// Adds the frames of a location to the stack.
+    #[inline]
+    fn collect(&mut self, location: u64, offset: usize) -> Result<()> {
+        let Some(frames) = self.symbols.frames_of(location) else {
+            let expected = "the id of a location in the profile";
+            return Err(FileError::malformed(FORMAT, offset, expected, location));
+        };
+        // Cutting while collecting: a hostile file may repeat a location of a million inlined lines.
+        self.leaf_side.extend(frames);
+        Ok(())
+    }
+}
+
+fn wrong_count(columns: usize, found: impl std::fmt::Display, offset: usize) -> FileError {
+    FileError::malformed(FORMAT, offset, format!("{columns} values, one for each sample type"), found)
 }
 
 fn append_packed(packed: &[u8], offset: usize, numbers: &mut Vec<u64>) -> Result<()> {
@@ -233,7 +271,7 @@ fn contention_name(set: &ProfileSet<'_>, samples: Option<&Vec<Sample>>) -> &'sta
 }
 
 /// What the profile says about itself, under OpenTelemetry's names for it.
-fn profile_attributes(outline: &Outline<'_>) -> Result<String> {
+fn profile_attributes(outline: &Outline<'_>, options: &DecodeOptions) -> Result<String> {
     let texts = [
         ("pprof.profile.drop_frames", outline.drop_frames),
         ("pprof.profile.keep_frames", outline.keep_frames),
@@ -248,8 +286,15 @@ fn profile_attributes(outline: &Outline<'_>) -> Result<String> {
         }
     }
     let mut comments = Vec::new();
+    let mut comment_bytes = 0;
+    let most = options.limits.max_item_bytes;
     for comment in &outline.comments {
-        comments.push(Value::str(outline.string(Index { index: *comment, offset: 0 })?));
+        let text = outline.string(Index { index: *comment, offset: 0 })?;
+        comment_bytes += text.len() + size_of::<Value<'_>>();
+        if comment_bytes > most {
+            return Err(FileError::too_large(FORMAT, 0, "bytes of comments", most as u64));
+        }
+        comments.push(Value::str(text));
     }
     if !comments.is_empty() {
         attributes.push(Attribute::new("pprof.profile.comment", Value::Array(comments)));

@@ -3,7 +3,7 @@
 use super::FORMAT;
 use crate::decode_options::DecodeOptions;
 use crate::file_error::{FileError, Result};
-use crate::protobuf::{Field, Fields};
+use crate::protobuf::{Content, Field, Fields};
 
 /// A message of the profile and where it starts in the file.
 pub(super) type Message<'a> = (&'a [u8], usize);
@@ -26,6 +26,8 @@ pub(super) struct Outline<'a> {
     pub(super) default_sample_type: Index,
     pub(super) doc_url: Index,
     pub(super) comments: Vec<u64>,
+    /// How many bytes each of the tables that are made of this may take.
+    pub(super) max_table_bytes: usize,
 }
 
 /// An index into the string table, and the place that said so.
@@ -65,26 +67,27 @@ impl<'a> Outline<'a> {
             locations: Vec::with_capacity(3 * expected),
             functions: Vec::with_capacity(2 * expected),
             strings: Vec::with_capacity(3 * expected),
+            max_table_bytes: options.limits.max_decoded_bytes,
             ..Self::default()
         };
         let mut symbols = 0;
         let mut fields = Fields::new(FORMAT, bytes, 0);
         while let Some(field) = fields.next()? {
             match field.number {
-                1 => outline.sample_types.push((field.bytes()?, field.offset)),
                 2 => {
                     if outline.samples.len() == max_samples {
                         return Err(FileError::too_large(FORMAT, field.offset, "samples", max_samples as u64));
                     }
                     outline.samples.push((field.bytes()?, field.offset));
                 }
-                3..=6 => {
+                1 | 3..=6 => {
                     symbols += 1;
                     if symbols > max_symbols {
-                        let what = "mappings, locations, functions and strings";
+                        let what = "sample types, mappings, locations, functions and strings";
                         return Err(FileError::too_large(FORMAT, field.offset, what, max_symbols as u64));
                     }
                     match field.number {
+                        1 => outline.sample_types.push((field.bytes()?, field.offset)),
                         3 => outline.mappings.push((field.bytes()?, field.offset)),
                         4 => outline.locations.push((field.bytes()?, field.offset)),
                         5 => outline.functions.push((field.bytes()?, field.offset)),
@@ -97,7 +100,13 @@ impl<'a> Outline<'a> {
                 10 => outline.duration_nanos = field.signed()?,
                 11 => outline.period_type = Some((field.bytes()?, field.offset)),
                 12 => outline.period = field.signed()?,
-                13 => field.append_numbers(&mut outline.comments)?,
+                13 => {
+                    let more = if let Content::Bytes(packed) = field.content { packed.len() } else { 1 };
+                    if outline.comments.len() + more > max_symbols {
+                        return Err(FileError::too_large(FORMAT, field.offset, "comments", max_symbols as u64));
+                    }
+                    field.append_numbers(&mut outline.comments)?;
+                }
                 14 => outline.default_sample_type = Index::of(&field)?,
                 15 => outline.doc_url = Index::of(&field)?,
                 _ => {}

@@ -10,7 +10,7 @@ use hotspan_model::{Attribute, Labels, Link, Value};
 use super::FORMAT;
 use super::outline::{Index, Outline};
 use crate::decode_options::filled;
-use crate::file_error::Result;
+use crate::file_error::{FileError, Result};
 use crate::label_roles::{self, LabelRole};
 use crate::limits::Limits;
 use crate::protobuf::Fields;
@@ -74,9 +74,17 @@ impl<'a> LabelReader<'a> {
         let Limits { max_labels, max_label_bytes, .. } = self.limits;
         let mut reading = Reading { max_labels, max_label_bytes, ..Reading::default() };
         let mut fields = Fields::new(FORMAT, region, base);
+        let mut text_bytes = 0;
         while let Some(field) = fields.next()? {
             if field.number == 3 {
-                reading.add(&RawLabel::read(field.message()?, outline)?);
+                let label = RawLabel::read(field.message()?, outline)?;
+                // A few bytes name texts of any length, any number of times.
+                text_bytes += label.key.len() + label.text.map_or(0, str::len) + label.unit.len();
+                if text_bytes > self.limits.max_item_bytes {
+                    let most = self.limits.max_item_bytes as u64;
+                    return Err(FileError::too_large(FORMAT, field.offset, "bytes of labels of a sample", most));
+                }
+                reading.add(&label);
             }
         }
         let Identity { span, local_root, .. } = reading.identity;

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use hashbrown::HashMap;
 use hotspan_model::attribute::write_json_string;
-use hotspan_model::frame::{CodedFrame, CodedFunction, FrameIndex, FrameTable, FunctionIndex, TextIndex};
+use hotspan_model::frame::{CodedFrame, CodedFunction, FRAME_BYTES, FrameIndex, FrameTable, FunctionIndex, TextIndex};
 use hotspan_model::{FrameKind, PathTable};
 
 use super::FORMAT;
@@ -97,6 +97,8 @@ impl Symbols {
             Self { frames: Vec::with_capacity(expected.min(MAX_AHEAD)), locations: IdTable::with_expected(expected) };
         let folded_text = paths.frames.text(Cow::Borrowed(FOLDED));
         let mut lines: Vec<(u64, i64, i64)> = Vec::new();
+        // Two bytes make a line, and each line makes a frame.
+        let max_frames = outline.max_table_bytes / (FRAME_BYTES + size_of::<(u64, i64, i64)>());
         for message in &outline.locations {
             let (mut id, mut mapping_id, mut address, mut folded) = (0, 0, 0, false);
             lines.clear();
@@ -111,7 +113,12 @@ impl Symbols {
                     1 => id = field.unsigned()?,
                     2 => mapping_id = field.unsigned()?,
                     3 => address = field.unsigned()?,
-                    4 => lines.push(read_line(field.message()?)?),
+                    4 => {
+                        if symbols.frames.len() + lines.len() >= max_frames {
+                            return Err(FileError::too_large(FORMAT, field.offset, "lines", max_frames as u64));
+                        }
+                        lines.push(read_line(field.message()?)?);
+                    }
                     5 => folded = field.unsigned()? != 0,
                     _ => {}
                 }
@@ -188,13 +195,15 @@ struct Texts<'o, 't, 'a> {
     frames: &'t mut FrameTable<'a>,
     /// For each string, its text; 0 for those that nothing has used, and for empty ones.
     known: Vec<TextIndex>,
+    /// Bytes of texts that are no strings of the file.
+    own_bytes: usize,
 }
 
 impl<'o, 't, 'a> Texts<'o, 't, 'a> {
     fn new(outline: &'o Outline<'a>, frames: &'t mut FrameTable<'a>) -> Self {
         // Nearly all name a function or a file.
         frames.reserve_symbols(outline.strings.len().min(MAX_AHEAD), outline.functions.len().min(MAX_AHEAD));
-        Self { outline, frames, known: vec![0; outline.strings.len()] }
+        Self { outline, frames, known: vec![0; outline.strings.len()], own_bytes: 0 }
     }
 
     fn get(&mut self, index: Index) -> Result<TextIndex> {
@@ -211,7 +220,15 @@ impl<'o, 't, 'a> Texts<'o, 't, 'a> {
         let full = if self.outline.string(name)?.is_empty() { system_name } else { name };
         let shown = match without_shapes(self.outline.string(full)?) {
             Cow::Borrowed(_) => self.get(full)?,
-            Cow::Owned(short) => self.frames.text(Cow::Owned(short)),
+            Cow::Owned(short) => {
+                // Any number of functions may have one long name.
+                self.own_bytes += short.len();
+                let most = self.outline.max_table_bytes;
+                if self.own_bytes > most {
+                    return Err(FileError::too_large(FORMAT, full.offset, "bytes of names", most as u64));
+                }
+                self.frames.text(Cow::Owned(short))
+            }
         };
         let system_name = self.get(system_name)?;
         Ok((shown, if self.frames.same_text(shown, system_name) { 0 } else { system_name }))
@@ -316,6 +333,10 @@ fn read_mappings<'a>(outline: &Outline<'a>, texts: &mut Texts<'_, '_, 'a>) -> Re
         }
         json.push_str(if json.is_empty() { "[" } else { "," });
         write_mapping(&mapping, &mut json);
+        if json.len() > outline.max_table_bytes {
+            let most = outline.max_table_bytes as u64;
+            return Err(FileError::too_large(FORMAT, message.1, "bytes of mappings", most));
+        }
         mappings.insert(id, mapping);
     }
     if !json.is_empty() {

@@ -2,73 +2,29 @@
 
 use std::borrow::Cow;
 
-use hotspan_model::frame::FrameIndex;
 use hotspan_model::profile::ProfileContext;
-use hotspan_model::{Frame, Labels, Profile, ProfileSet, ProfileType, Sample};
-use serde::Deserialize;
+use hotspan_model::{Labels, Profile, ProfileSet, ProfileType, Sample};
 
-use super::SCHEMA;
+use super::FORMAT;
+use super::shared::Shared;
+use super::stacks::{StackReader, Stretch};
 use crate::decode_options::DecodeOptions;
-use crate::file_error::{FileError, Result, json_error};
+use crate::file_error::{FileError, Result};
+use crate::json_scan::{Token, Tokens};
 use crate::set_builder::SetBuilder;
 
-const FORMAT: &str = "speedscope";
-
-#[derive(Deserialize)]
-struct FileShape<'a> {
-    #[serde(rename = "$schema", borrow)]
-    schema: Cow<'a, str>,
-    #[serde(borrow)]
-    shared: SharedShape<'a>,
-    #[serde(borrow)]
-    profiles: Vec<ProfileShape<'a>>,
-}
-
-#[derive(Deserialize)]
-struct SharedShape<'a> {
-    #[serde(borrow)]
-    frames: Vec<FrameShape<'a>>,
-}
-
-#[derive(Deserialize)]
-struct FrameShape<'a> {
-    #[serde(borrow)]
+/// One profile of a file, before its values are scaled.
+#[derive(Debug, Default)]
+struct Reading<'a> {
+    /// What it says about itself, and where.
+    kind: (Cow<'a, str>, usize),
+    unit: (Cow<'a, str>, usize),
     name: Cow<'a, str>,
-    #[serde(borrow, default)]
-    file: Option<Cow<'a, str>>,
-    #[serde(default)]
-    line: Option<f64>,
-    #[serde(default)]
-    col: Option<f64>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct ProfileShape<'a> {
-    #[serde(rename = "type", borrow)]
-    kind: Cow<'a, str>,
-    #[serde(borrow, default)]
-    name: Cow<'a, str>,
-    #[serde(borrow)]
-    unit: Cow<'a, str>,
-    #[serde(default)]
     start_value: f64,
-    #[serde(default)]
     end_value: f64,
-    #[serde(default)]
-    samples: Vec<Vec<u32>>,
-    #[serde(default)]
-    weights: Vec<f64>,
-    #[serde(borrow, default)]
-    events: Vec<EventShape<'a>>,
-}
-
-#[derive(Deserialize)]
-struct EventShape<'a> {
-    #[serde(rename = "type", borrow)]
-    kind: Cow<'a, str>,
-    at: f64,
-    frame: u32,
+    samples: Vec<Stretch>,
+    weights: (Vec<f64>, usize),
+    events: Vec<Stretch>,
 }
 
 /// What a unit of the file is: our unit, how many of ours it is, and the type of its values.
@@ -87,134 +43,154 @@ fn unit_of(unit: &str) -> Option<(f64, ProfileType)> {
 
 /// Reads a speedscope file: a profile for each unit, the file's own profiles told apart by label `profile_name`.
 pub fn decode<'a>(bytes: &'a [u8], options: &DecodeOptions) -> Result<ProfileSet<'a>> {
-    let file: FileShape<'a> = serde_json::from_slice(bytes).map_err(|error| json_error(FORMAT, bytes, &error))?;
-    if file.schema != SCHEMA {
-        return Err(FileError::malformed(FORMAT, 0, format!("$schema {SCHEMA:?}"), format!("{:?}", file.schema)));
-    }
-    let mut builder = SetBuilder::default();
-    let mut frames: Vec<FrameIndex> = Vec::with_capacity(file.shared.frames.len());
-    for frame in file.shared.frames {
-        frames.push(builder.set.paths.frame(Frame {
-            function: frame.name,
-            file: frame.file.unwrap_or_default(),
-            line: frame.line.unwrap_or(0.0).clamp(0.0, 4e9) as u32,
-            column: frame.col.unwrap_or(0.0).clamp(0.0, 4e9) as u32,
-            ..Frame::default()
-        }));
-    }
+    let mut builder = SetBuilder::new(FORMAT, options);
+    let shared = Shared::read(bytes, &mut builder)?;
     let (labels, link) = options.series();
     let link = builder.link(link);
-    let several = file.profiles.len() > 1;
-    for (index, shape) in file.profiles.iter().enumerate() {
-        let Some((factor, natural_type)) = unit_of(&shape.unit) else {
+    let mut file = File { builder, options, shared, labels, link };
+    // The first pass saw that the text is sound.
+    let mut tokens = Tokens::new(FORMAT, bytes);
+    tokens.expect(&Token::ObjectStart, "an object")?;
+    while let Token::Key(key) = tokens.require()? {
+        match (key.as_ref(), tokens.require()?) {
+            ("profiles", Token::ArrayStart) => {
+                let mut index = 0;
+                while tokens.require()? == Token::ObjectStart {
+                    let reading = file.read(&mut tokens, index)?;
+                    file.add(reading, index)?;
+                    index += 1;
+                }
+                if tokens.last_text() != b"]" {
+                    return Err(FileError::malformed(FORMAT, tokens.last_offset(), "a profile", "another value"));
+                }
+            }
+            (_, other) => tokens.skip(&other)?,
+        }
+    }
+    Ok(file.builder.set)
+}
+
+/// A file that is being read.
+struct File<'o, 'a> {
+    builder: SetBuilder<'a>,
+    options: &'o DecodeOptions,
+    shared: Shared,
+    labels: Labels,
+    link: u32,
+}
+
+impl<'a> File<'_, 'a> {
+    /// Reads a profile, after its opening bracket.
+    fn read(&mut self, tokens: &mut Tokens<'a>, index: usize) -> Result<Reading<'a>> {
+        let mut reading = Reading::default();
+        let mut stacks = StackReader {
+            frames: &self.shared.frames,
+            builder: &mut self.builder,
+            max_depth: self.options.limits.max_stack_depth,
+            index,
+            tolerant: self.options.tolerant,
+        };
+        while let Token::Key(key) = tokens.require()? {
+            let value = tokens.require()?;
+            let offset = tokens.last_offset();
+            match (key.as_ref(), value) {
+                ("type", Token::Text(kind)) => reading.kind = (kind, offset),
+                ("unit", Token::Text(unit)) => reading.unit = (unit, offset),
+                ("name", Token::Text(name)) => reading.name = name,
+                ("startValue", Token::Number(start)) => reading.start_value = start,
+                ("endValue", Token::Number(end)) => reading.end_value = end,
+                ("samples", Token::ArrayStart) => reading.samples = stacks.samples(tokens)?,
+                ("weights", Token::ArrayStart) => {
+                    let weights = stacks.weights(tokens)?;
+                    reading.weights = (weights, tokens.last_offset());
+                }
+                ("events", Token::ArrayStart) => reading.events = stacks.events(tokens)?,
+                (_, other) => tokens.skip(&other)?,
+            }
+        }
+        let end = tokens.last_offset();
+        for (_, offset) in [&mut reading.kind, &mut reading.unit] {
+            *offset = if *offset == 0 { end } else { *offset };
+        }
+        Ok(reading)
+    }
+
+    /// Adds a profile, to the one of its type if there is one: they are told apart by their labels.
+    fn add(&mut self, mut reading: Reading<'a>, index: usize) -> Result<()> {
+        let (unit, offset) = &reading.unit;
+        let Some((factor, natural_type)) = unit_of(unit) else {
             let expected = format!("a unit of profile {index} among none, bytes and the four of time");
-            return Err(FileError::malformed(FORMAT, 0, expected, format!("{:?}", shape.unit)));
+            return Err(FileError::malformed(FORMAT, *offset, expected, format!("{unit:?}")));
         };
         let is_time = natural_type.sample_unit == "nanoseconds";
-        let given = options.text_type.as_ref().map(|given| given.profile_type.clone());
+        let given = self.options.text_type.as_ref().map(|given| given.profile_type.clone());
         let profile_type = given.unwrap_or(natural_type);
-        let (time, duration) = options.time_range(0, if is_time { (shape.end_value * factor) as i64 } else { 0 });
-        let sample_labels = match several && !shape.name.is_empty() {
-            true => builder.labels(Labels::from_pairs([("profile_name", shape.name.as_ref())])),
+        let length = if is_time { (reading.end_value * factor) as i64 } else { 0 };
+        let (time, duration) = self.options.time_range(0, length);
+        let labels = match self.shared.profiles > 1 && !reading.name.is_empty() {
+            true => self.builder.labels(Labels::from_pairs([("profile_name", reading.name.as_ref())])),
             false => 0,
         };
-        let plain =
-            Sample { path: 0, value: 0, time, timed: false, link, thread: 0, labels: sample_labels, attributes: 0 };
-        let mut walk = Walk { frames: &frames, builder: &mut builder, options, plain, factor, is_time, index };
-        let samples = match shape.kind.as_ref() {
-            "sampled" => walk.sampled(shape)?,
-            "evented" => walk.evented(shape)?,
+        let stretches = self.stretches(&mut reading, index)?;
+        let timed = is_time && time > 0;
+        let samples = stretches.iter().filter_map(|stretch| {
+            let value = (stretch.weight * factor).round() as i64;
+            let since = if timed { (stretch.at * factor) as i64 } else { 0 };
+            (value > 0).then_some(Sample {
+                path: stretch.path,
+                value,
+                time: time.saturating_add(since),
+                timed,
+                link: self.link,
+                thread: 0,
+                labels,
+                attributes: 0,
+            })
+        });
+        match self.builder.set.profiles.iter_mut().find(|profile| profile.profile_type == profile_type) {
+            Some(known) => known.samples.extend(samples),
+            None => {
+                let profile = Profile {
+                    id: None,
+                    profile_type,
+                    labels: self.labels.clone(),
+                    time,
+                    duration,
+                    period: 0,
+                    context: ProfileContext { source: Cow::Borrowed(FORMAT), ..ProfileContext::default() },
+                    samples: samples.collect(),
+                };
+                self.builder.set.profiles.push(profile);
+            }
+        }
+        Ok(())
+    }
+
+    /// The stacks of a profile of either kind, with their times.
+    fn stretches(&self, reading: &mut Reading<'a>, index: usize) -> Result<Vec<Stretch>> {
+        let (kind, offset) = &reading.kind;
+        match kind.as_ref() {
+            "sampled" => {
+                let (weights, weights_end) = &reading.weights;
+                let count = reading.samples.len();
+                if weights.len() != count && !self.options.tolerant {
+                    let offset = if *weights_end == 0 { *offset } else { *weights_end };
+                    let expected = format!("{count} weights of profile {index}, one for each sample");
+                    return Err(FileError::malformed(FORMAT, offset, expected, weights.len()));
+                }
+                let mut at = reading.start_value;
+                for (place, sample) in reading.samples.iter_mut().enumerate() {
+                    sample.weight = weights.get(place).copied().unwrap_or(1.0);
+                    sample.at = at;
+                    at += sample.weight;
+                }
+                Ok(std::mem::take(&mut reading.samples))
+            }
+            "evented" => Ok(std::mem::take(&mut reading.events)),
             other => {
                 let expected = format!("type sampled or evented of profile {index}");
-                return Err(FileError::malformed(FORMAT, 0, expected, format!("{other:?}")));
-            }
-        };
-        // Profiles of one type are one profile, told apart by their labels.
-        match builder.set.profiles.iter_mut().find(|profile| profile.profile_type == profile_type) {
-            Some(known) => known.samples.extend(samples),
-            None => builder.set.profiles.push(Profile {
-                id: None,
-                profile_type,
-                labels: labels.clone(),
-                time,
-                duration,
-                period: 0,
-                context: ProfileContext { source: Cow::Borrowed(FORMAT), ..ProfileContext::default() },
-                samples,
-            }),
-        }
-    }
-    Ok(builder.set)
-}
-
-struct Walk<'w, 'a> {
-    frames: &'w [FrameIndex],
-    builder: &'w mut SetBuilder<'a>,
-    options: &'w DecodeOptions,
-    plain: Sample,
-    factor: f64,
-    is_time: bool,
-    index: usize,
-}
-
-impl Walk<'_, '_> {
-    fn sampled(&mut self, shape: &ProfileShape<'_>) -> Result<Vec<Sample>> {
-        let mut samples = Vec::with_capacity(shape.samples.len());
-        let mut stack = Vec::new();
-        let mut at = shape.start_value;
-        for (place, frames) in shape.samples.iter().enumerate() {
-            let weight = shape.weights.get(place).copied().unwrap_or(1.0);
-            stack.clear();
-            for frame in frames {
-                stack.push(self.frame(*frame)?);
-            }
-            self.push(&mut samples, &stack, at, weight);
-            at += weight;
-        }
-        Ok(samples)
-    }
-
-    fn evented(&mut self, shape: &ProfileShape<'_>) -> Result<Vec<Sample>> {
-        let mut samples = Vec::new();
-        let mut stack: Vec<FrameIndex> = Vec::new();
-        let mut since = shape.start_value;
-        for (place, event) in shape.events.iter().enumerate() {
-            if !stack.is_empty() {
-                self.push(&mut samples, &stack, since, event.at - since);
-            }
-            since = event.at;
-            let frame = self.frame(event.frame)?;
-            match event.kind.as_ref() {
-                "O" => stack.push(frame),
-                "C" if stack.last() == Some(&frame) => {
-                    stack.pop();
-                }
-                _ => {
-                    let expected = format!("event {place} of profile {} to open a frame or close the last", self.index);
-                    return Err(FileError::malformed(FORMAT, 0, expected, format!("{:?}", event.kind)));
-                }
+                Err(FileError::malformed(FORMAT, *offset, expected, format!("{other:?}")))
             }
         }
-        Ok(samples)
-    }
-
-    fn frame(&self, index: u32) -> Result<FrameIndex> {
-        self.frames.get(index as usize).copied().ok_or_else(|| {
-            let expected = format!("a frame index below {} in profile {}", self.frames.len(), self.index);
-            FileError::malformed(FORMAT, 0, expected, index)
-        })
-    }
-
-    fn push(&mut self, samples: &mut Vec<Sample>, stack: &[FrameIndex], at: f64, weight: f64) {
-        let value = (weight * self.factor).round() as i64;
-        if value <= 0 {
-            return;
-        }
-        let cut = stack.len().saturating_sub(self.options.limits.max_stack_depth);
-        self.builder.set.cut_frames += cut as u64;
-        let path = self.builder.set.paths.path(&stack[cut..]);
-        let timed = self.is_time && self.plain.time > 0;
-        let since = if timed { (at * self.factor) as i64 } else { 0 };
-        samples.push(Sample { path, value, time: self.plain.time.saturating_add(since), timed, ..self.plain });
     }
 }

@@ -12,9 +12,14 @@ use super::frames::{IDLE, ROOT, read_call_frame};
 use crate::decode_options::DecodeOptions;
 use crate::file_error::{FileError, Result};
 use crate::json_scan::{Token, Tokens};
-use crate::set_builder::SetBuilder;
+use crate::leaf_side::child_path;
+use crate::set_builder::{SYMBOL_BYTES, SetBuilder};
 
 const FORMAT: &str = "cpuprofile";
+/// What a node takes while the file is read, and as a frame.
+const NODE_BYTES: usize = size_of::<Node<'_>>() + SYMBOL_BYTES;
+/// What a sample takes while the file is read, as wall-clock time and as CPU time.
+const SAMPLE_BYTES: usize = size_of::<Hit>() + 2 * size_of::<Sample>();
 
 #[derive(Debug, Default)]
 struct Node<'a> {
@@ -23,21 +28,32 @@ struct Node<'a> {
     hits: u64,
     children: Vec<u64>,
     parent: Option<u64>,
+    /// Where it stands in the file.
+    offset: usize,
+}
+
+/// A sample, and where it stands in the file.
+#[derive(Debug)]
+struct Hit {
+    node: u64,
+    offset: usize,
 }
 
 #[derive(Debug, Default)]
 struct File<'a> {
     nodes: Vec<Node<'a>>,
-    samples: Vec<u64>,
+    samples: Vec<Hit>,
     deltas: Vec<f64>,
     start: f64,
     end: f64,
+    /// Where the times between samples end.
+    deltas_end: usize,
 }
 
 /// Reads a CPU profile: the wall-clock time of every sample, and as CPU time all that was not idle.
 pub fn decode<'a>(bytes: &'a [u8], options: &DecodeOptions) -> Result<ProfileSet<'a>> {
-    let file = File::read(bytes, options)?;
-    let mut builder = SetBuilder::default();
+    let mut builder = SetBuilder::new(FORMAT, options);
+    let file = File::read(bytes, &mut builder)?;
     let paths = file.paths(&mut builder, options)?;
     let (labels, link) = options.series();
     let link = builder.link(link);
@@ -67,14 +83,20 @@ pub fn decode<'a>(bytes: &'a [u8], options: &DecodeOptions) -> Result<ProfileSet
             add(path, idle, (node.hits as i64).saturating_mul(each), None);
         }
     } else {
+        // Where no times are told at all, samples are evenly apart.
+        let even = (file.end - file.start) / file.samples.len() as f64;
         let mut at = 0.0;
-        for (index, id) in file.samples.iter().enumerate() {
-            let Some((path, idle)) = paths.get(id) else {
-                return Err(FileError::malformed(FORMAT, bytes.len(), "samples of known nodes", format!("node {id}")));
+        for (index, Hit { node, offset }) in file.samples.iter().enumerate() {
+            let Some((path, idle)) = paths.get(node) else {
+                return Err(FileError::malformed(FORMAT, *offset, "the id of a node", node));
             };
-            at += file.deltas.get(index).copied().unwrap_or(0.0);
             // A delta is the time before its sample; what a sample stands for is the time until the next one.
-            let until_next = file.deltas.get(index + 1).copied().unwrap_or(file.end - file.start - at);
+            let (since_last, until_next) = match file.deltas.get(index) {
+                Some(delta) => (*delta, file.deltas.get(index + 1).copied()),
+                None => (if index == 0 { 0.0 } else { even }, Some(even)),
+            };
+            at += since_last;
+            let until_next = until_next.unwrap_or(file.end - file.start - at);
             add(*path, *idle, (until_next * 1000.0) as i64, Some((at * 1000.0) as i64));
         }
     }
@@ -89,27 +111,32 @@ pub fn decode<'a>(bytes: &'a [u8], options: &DecodeOptions) -> Result<ProfileSet
 }
 
 impl<'a> File<'a> {
-    fn read(bytes: &'a [u8], options: &DecodeOptions) -> Result<Self> {
+    fn read(bytes: &'a [u8], builder: &mut SetBuilder<'_>) -> Result<Self> {
         let mut tokens = Tokens::new(FORMAT, bytes);
         let mut file = Self::default();
         tokens.expect(&Token::ObjectStart, "an object")?;
         while let Token::Key(key) = tokens.require()? {
-            let offset = tokens.offset();
             let value = tokens.require()?;
             match (key.as_ref(), value) {
                 ("nodes", Token::ArrayStart) => {
                     while tokens.require()? == Token::ObjectStart {
-                        if file.nodes.len() == options.max_symbols() {
-                            return Err(FileError::too_large(FORMAT, offset, "nodes", file.nodes.len() as u64));
-                        }
-                        file.nodes.push(read_node(&mut tokens)?);
+                        builder.take(NODE_BYTES, tokens.last_offset())?;
+                        file.nodes.push(read_node(&mut tokens, builder)?);
                     }
                 }
                 ("samples", Token::ArrayStart) => {
-                    read_numbers(&mut tokens, options, |number| file.samples.push(number as u64))?;
+                    while let Token::Number(node) = tokens.require()? {
+                        let offset = tokens.last_offset();
+                        builder.take(SAMPLE_BYTES, offset)?;
+                        file.samples.push(Hit { node: node as u64, offset });
+                    }
                 }
                 ("timeDeltas", Token::ArrayStart) => {
-                    read_numbers(&mut tokens, options, |number| file.deltas.push(number))?;
+                    while let Token::Number(delta) = tokens.require()? {
+                        builder.take(size_of::<f64>(), tokens.last_offset())?;
+                        file.deltas.push(delta);
+                    }
+                    file.deltas_end = tokens.last_offset();
                 }
                 ("startTime", Token::Number(start)) => file.start = start,
                 ("endTime", Token::Number(end)) => file.end = end,
@@ -118,6 +145,11 @@ impl<'a> File<'a> {
         }
         if tokens.next()?.is_some() || file.nodes.is_empty() {
             return Err(FileError::malformed(FORMAT, bytes.len(), "an object with a list of nodes", "none"));
+        }
+        let (samples, deltas) = (file.samples.len(), file.deltas.len());
+        if deltas > 0 && deltas != samples {
+            let expected = format!("{samples} timeDeltas, one for each sample");
+            return Err(FileError::malformed(FORMAT, file.deltas_end, expected, deltas));
         }
         Ok(file)
     }
@@ -139,20 +171,18 @@ impl<'a> File<'a> {
         }
         let mut paths = HashMap::with_capacity(self.nodes.len());
         let roots = (0..self.nodes.len()).filter(|at| !has_parent[*at]);
-        let mut stack: Vec<(usize, PathIndex, usize)> = roots.map(|root| (root, NO_PATH, 0)).collect();
-        while let Some((at, parent, depth)) = stack.pop() {
+        let mut stack: Vec<(usize, PathIndex)> = roots.map(|root| (root, NO_PATH)).collect();
+        while let Some((at, parent)) = stack.pop() {
             let node = &self.nodes[at];
             let path = if node.frame.function == ROOT {
                 parent
-            } else if depth > options.limits.max_stack_depth {
-                builder.set.cut_frames += 1;
-                parent
             } else {
                 let frame: FrameIndex = builder.set.paths.frame(node.frame.clone());
-                builder.set.paths.child(parent, frame)
+                child_path(&mut builder.set, parent, frame, options.limits.max_stack_depth)
             };
+            builder.check_room(node.offset)?;
             paths.insert(node.id, (path, node.frame.function == IDLE));
-            stack.extend(children[at].iter().map(|child| (*child, path, depth + 1)));
+            stack.extend(children[at].iter().map(|child| (*child, path)));
         }
         // Nodes in a circle have no root; they have no path either.
         for node in &self.nodes {
@@ -162,8 +192,8 @@ impl<'a> File<'a> {
     }
 }
 
-fn read_node<'a>(tokens: &mut Tokens<'a>) -> Result<Node<'a>> {
-    let mut node = Node::default();
+fn read_node<'a>(tokens: &mut Tokens<'a>, builder: &mut SetBuilder<'_>) -> Result<Node<'a>> {
+    let mut node = Node { offset: tokens.last_offset(), ..Node::default() };
     while let Token::Key(key) = tokens.require()? {
         let value = tokens.require()?;
         match (key.as_ref(), value) {
@@ -173,6 +203,7 @@ fn read_node<'a>(tokens: &mut Tokens<'a>) -> Result<Node<'a>> {
             ("callFrame", Token::ObjectStart) => node.frame = read_call_frame(tokens)?,
             ("children", Token::ArrayStart) => {
                 while let Token::Number(id) = tokens.require()? {
+                    builder.take(size_of::<u64>(), tokens.last_offset())?;
                     node.children.push(id as u64);
                 }
             }
@@ -180,15 +211,4 @@ fn read_node<'a>(tokens: &mut Tokens<'a>) -> Result<Node<'a>> {
         }
     }
     Ok(node)
-}
-
-fn read_numbers(tokens: &mut Tokens<'_>, options: &DecodeOptions, mut each: impl FnMut(f64)) -> Result<()> {
-    let most = options.max_samples();
-    for _ in 0..=most {
-        match tokens.require()? {
-            Token::Number(number) => each(number),
-            _ => return Ok(()),
-        }
-    }
-    Err(FileError::too_large(FORMAT, tokens.offset(), "samples", most as u64))
 }

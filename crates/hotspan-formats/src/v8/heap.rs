@@ -11,9 +11,15 @@ use super::frames::{ROOT, read_call_frame};
 use crate::decode_options::DecodeOptions;
 use crate::file_error::{FileError, Result};
 use crate::json_scan::{Token, Tokens};
-use crate::set_builder::SetBuilder;
+use crate::leaf_side::child_path;
+use crate::set_builder::{SYMBOL_BYTES, SetBuilder};
 
 const FORMAT: &str = "heapprofile";
+/// What a node takes while the file is read, and as a frame.
+const NODE_BYTES: usize = size_of::<Node<'_>>() + SYMBOL_BYTES;
+/// What an allocation takes while the file is read and as a sample. Its attributes are counted when they are made, but then it
+/// is too late to say where in the file that was.
+const ALLOCATION_BYTES: usize = size_of::<Allocation>() + size_of::<Sample>() + 2 * 64;
 
 /// A node of the tree; parents stand before their children.
 #[derive(Debug, Default)]
@@ -22,6 +28,8 @@ struct Node<'a> {
     id: u64,
     frame: hotspan_model::Frame<'a>,
     bytes: i64,
+    /// Where it stands in the file.
+    offset: usize,
 }
 
 /// One sampled allocation: its size, its node, and its place in the order of allocations.
@@ -29,21 +37,19 @@ type Allocation = (i64, u64, u64);
 
 /// Reads a sampling heap profile: bytes in use, allocation by allocation where the file lists them.
 pub fn decode<'a>(bytes: &'a [u8], options: &DecodeOptions) -> Result<ProfileSet<'a>> {
-    let (nodes, allocations) = read(bytes, options)?;
-    let mut builder = SetBuilder::default();
-    let mut paths: Vec<(PathIndex, usize)> = Vec::with_capacity(nodes.len());
+    let mut builder = SetBuilder::new(FORMAT, options);
+    let (nodes, allocations) = read(bytes, &mut builder)?;
+    let mut paths: Vec<PathIndex> = Vec::with_capacity(nodes.len());
     for (index, node) in nodes.iter().enumerate() {
-        let (parent, depth) = if index == 0 { (NO_PATH, 0) } else { paths[node.parent] };
+        let parent = if index == 0 { NO_PATH } else { paths[node.parent] };
         let path = if node.frame.function == ROOT && index == 0 {
             NO_PATH
-        } else if depth > options.limits.max_stack_depth {
-            builder.set.cut_frames += 1;
-            parent
         } else {
             let frame = builder.set.paths.frame(node.frame.clone());
-            builder.set.paths.child(parent, frame)
+            child_path(&mut builder.set, parent, frame, options.limits.max_stack_depth)
         };
-        paths.push((path, depth + 1));
+        builder.check_room(node.offset)?;
+        paths.push(path);
     }
     let (labels, link) = options.series();
     let link = builder.link(link);
@@ -52,10 +58,9 @@ pub fn decode<'a>(bytes: &'a [u8], options: &DecodeOptions) -> Result<ProfileSet
     let mut samples = Vec::new();
     if allocations.is_empty() {
         let used = nodes.iter().zip(&paths).filter(|(node, _)| node.bytes > 0);
-        samples.extend(used.map(|(node, (path, _))| Sample { path: *path, value: node.bytes, ..plain }));
+        samples.extend(used.map(|(node, path)| Sample { path: *path, value: node.bytes, ..plain }));
     } else {
-        let by_id: HashMap<u64, PathIndex> =
-            nodes.iter().zip(&paths).map(|(node, (path, _))| (node.id, *path)).collect();
+        let by_id: HashMap<u64, PathIndex> = nodes.iter().zip(&paths).map(|(node, path)| (node.id, *path)).collect();
         for (size, node, ordinal) in allocations {
             // V8 lists samples of nodes that it has already thrown away: their bytes count, without a stack.
             let path = by_id.get(&node).copied().unwrap_or(NO_PATH);
@@ -77,20 +82,17 @@ pub fn decode<'a>(bytes: &'a [u8], options: &DecodeOptions) -> Result<ProfileSet
     Ok(builder.set)
 }
 
-fn read<'a>(bytes: &'a [u8], options: &DecodeOptions) -> Result<(Vec<Node<'a>>, Vec<Allocation>)> {
+fn read<'a>(bytes: &'a [u8], builder: &mut SetBuilder<'_>) -> Result<(Vec<Node<'a>>, Vec<Allocation>)> {
     let mut tokens = Tokens::new(FORMAT, bytes);
     let (mut nodes, mut allocations) = (Vec::new(), Vec::new());
     tokens.expect(&Token::ObjectStart, "an object")?;
     while let Token::Key(key) = tokens.require()? {
         let value = tokens.require()?;
         match (key.as_ref(), value) {
-            ("head", Token::ObjectStart) => nodes = read_tree(&mut tokens, options)?,
+            ("head", Token::ObjectStart) => nodes = read_tree(&mut tokens, builder)?,
             ("samples", Token::ArrayStart) => {
                 while tokens.require()? == Token::ObjectStart {
-                    if allocations.len() == options.max_samples() {
-                        let most = allocations.len() as u64;
-                        return Err(FileError::too_large(FORMAT, tokens.offset(), "samples", most));
-                    }
+                    builder.take(ALLOCATION_BYTES, tokens.last_offset())?;
                     allocations.push(read_allocation(&mut tokens)?);
                 }
             }
@@ -104,11 +106,10 @@ fn read<'a>(bytes: &'a [u8], options: &DecodeOptions) -> Result<(Vec<Node<'a>>, 
 }
 
 /// Reads the tree after its opening bracket, without recursion: it nests as deep as stacks do.
-fn read_tree<'a>(tokens: &mut Tokens<'a>, options: &DecodeOptions) -> Result<Vec<Node<'a>>> {
+fn read_tree<'a>(tokens: &mut Tokens<'a>, builder: &mut SetBuilder<'_>) -> Result<Vec<Node<'a>>> {
     let mut nodes = vec![Node::default()];
     let mut open = vec![0];
     while let Some(current) = open.last().copied() {
-        let offset = tokens.offset();
         match tokens.require()? {
             Token::Key(key) => {
                 let value = tokens.require()?;
@@ -122,17 +123,19 @@ fn read_tree<'a>(tokens: &mut Tokens<'a>, options: &DecodeOptions) -> Result<Vec
                 }
             }
             Token::ObjectStart => {
-                if nodes.len() == options.max_symbols() {
-                    return Err(FileError::too_large(FORMAT, offset, "nodes", nodes.len() as u64));
-                }
+                let offset = tokens.last_offset();
+                builder.take(NODE_BYTES, offset)?;
                 open.push(nodes.len());
-                nodes.push(Node { parent: current, ..Node::default() });
+                nodes.push(Node { parent: current, offset, ..Node::default() });
             }
             Token::ObjectEnd => {
                 open.pop();
             }
             Token::ArrayEnd => {}
-            other => return Err(FileError::malformed(FORMAT, offset, "a node of the tree", format!("{other:?}"))),
+            other => {
+                let found = format!("{other:?}");
+                return Err(FileError::malformed(FORMAT, tokens.last_offset(), "a node of the tree", found));
+            }
         }
     }
     Ok(nodes)

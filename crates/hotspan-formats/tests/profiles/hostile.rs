@@ -89,7 +89,9 @@ fn bombs_are_refused() {
     assert_eq!(set.cut_frames, 2000 * 8192 - options.limits.max_stack_depth as u64);
 
     let deep_tree: Vec<u8> = [1, b'a', 1, 1].repeat(1_000_000);
-    assert!(pyroscope_tree::decode_tree(&deep_tree, &options).is_err());
+    let limits = Limits { max_decoded_bytes: 8 << 20, ..Limits::default() };
+    let error = pyroscope_tree::decode_tree(&deep_tree, &DecodeOptions { limits, ..DecodeOptions::default() });
+    assert_eq!(error.unwrap_err().fault, hotspan_formats::Fault::TooLarge);
     // A name of a megabyte that every bar of a wide graph has.
     let bars = "0,1,1,1,".repeat(100_000);
     let name = "x".repeat(1 << 20);

@@ -137,6 +137,19 @@ fn jdk_recording() {
     assert_same_through_pprof(&set);
 }
 
+/// Scenario: objects that the JDK's own recorder found alive at the end.
+/// Guarantee: they are counted where they were allocated, by class; this version of the JDK does not say how large they are.
+#[test]
+fn jdk_live_objects() {
+    let set = read("jdk-live.jfr.gz");
+    assert_eq!(set.profiles.len(), 1);
+    let live = profile(&set, "memory:live:count:objects:count");
+    assert!(live.samples.len() > 5 && share_of(&set, live, "Burn.allocateKept") > 0.5);
+    let class = |at: u32| set.attribute_sets[at as usize].as_str();
+    assert!(live.samples.iter().any(|sample| class(sample.attributes) == r#"{"jfr.class":"[B"}"#));
+    assert_same_through_pprof(&set);
+}
+
 /// Scenario: a recording of several chunks, read at once and as a stream, plain and gzipped.
 /// Guarantee: the same sums of every stack either way.
 #[test]

@@ -3,9 +3,14 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 mod algebra;
+mod cuts;
+mod deep;
 mod detection;
 mod hostile;
 mod jfr;
+mod jfr_events;
+#[path = "../support/jfr_writer.rs"]
+mod jfr_writer;
 mod pprof;
 mod scripts;
 mod support;

@@ -82,6 +82,7 @@ fn options(parameters: &IngestParameters, name: &AppName) -> DecodeOptions {
         until: time(&parameters.until),
         spy_name: parameters.spy_name.clone(),
         sample_rate: parameters.sample_rate.parse().ok().filter(|rate| *rate > 0),
+        tolerant: true,
         ..DecodeOptions::default()
     }
 }

@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::sync::Arc;
 
-use hotspan_formats::jfr::{JfrReader, is_recording};
+use hotspan_formats::jfr::{FarSpans, JfrReader, is_recording};
 use hotspan_formats::{ClockWindow, DecodeOptions, FileError};
 use hotspan_lake::Table;
 use hotspan_lake::catalog::now_nanos;
@@ -35,8 +35,8 @@ pub(super) async fn store_recording(
         let clock = app.settings.clock(Table::Samples, now_nanos());
         let recording = Recording { app: &app, file: &file, options: &options, name: &name, clock };
         recording.check_is_one()?;
-        let largest_chunk = recording.check_all()?;
-        recording.store(&core, &tenant, largest_chunk, &handle)
+        let (largest_chunk, far_spans) = recording.check_all()?;
+        recording.store(&core, &tenant, (largest_chunk, far_spans), &handle)
     });
     stored.await.map_err(|error| Refusal::Invalid(format!("decoding failed: {error}")))?
 }
@@ -65,8 +65,8 @@ impl Recording<'_> {
         if is_recording(&head) { Ok(()) } else { Err(Refusal::NoChunks { limit }) }
     }
 
-    /// Reads everything, and says how large the largest chunk is.
-    fn check_all(&self) -> Result<usize, Refusal> {
+    /// Reads everything, and says how large the largest chunk is and which spans reach across chunks.
+    fn check_all(&self) -> Result<(usize, FarSpans), Refusal> {
         let most = self.app.settings.max_upload_bytes;
         let mut reader = JfrReader::new(self.input()?, None, self.options.clone())?;
         while let Some(set) = reader.next_chunk()? {
@@ -75,12 +75,18 @@ impl Recording<'_> {
                 return Err(FileError::too_large("jfr", reader.position(), "decompressed bytes", most).into());
             }
         }
-        Ok(reader.largest_chunk())
+        Ok((reader.largest_chunk(), reader.far_spans()))
     }
 
-    fn store(&self, core: &Core, tenant: &TenantId, largest: usize, handle: &Handle) -> Result<Stored, Refusal> {
+    fn store(
+        &self,
+        core: &Core,
+        tenant: &TenantId,
+        (largest, far_spans): (usize, FarSpans),
+        handle: &Handle,
+    ) -> Result<Stored, Refusal> {
         let mut all = Stored::default();
-        let mut reader = JfrReader::new(self.input()?, None, self.options.clone())?;
+        let mut reader = JfrReader::again(self.input()?, None, self.options.clone(), far_spans)?;
         loop {
             let reservation = handle.block_on(core.ingest.reserve(largest.saturating_mul(ROOM_FACTOR)))?;
             let Some(set) = reader.next_chunk()? else { return Ok(all) };

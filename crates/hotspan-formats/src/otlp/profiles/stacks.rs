@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use hashbrown::HashMap;
 use hotspan_model::call_path::{NO_PATH, Path, PathIndex};
 use hotspan_model::frame::FrameIndex;
-use hotspan_model::{Frame, FrameKind, PathTable};
+use hotspan_model::{FrameKind, PathTable};
 
 use super::super::fault::{Fault, Locate as _, Problem, Read};
 use super::super::wire::{BYTES, Reader};
@@ -13,9 +13,8 @@ use super::budget::Budget;
 use super::dictionary::{Dictionary, wrong_index};
 use super::locations::{Line, Location};
 use super::symbols::{Place, Symbols, Target};
+use crate::leaf_side::LeafSide;
 
-/// The frame at the root of a stack that was too deep.
-const TRUNCATED: &str = "[truncated]";
 /// What a path takes in the table, beside its steps.
 const PATH_BYTES: usize = size_of::<Path>();
 
@@ -54,12 +53,10 @@ pub(super) struct Stacks {
     /// Distinct sets of mappings, each sorted; the first one is empty.
     pub(super) mapping_sets: Vec<Vec<u32>>,
     mapping_set_index: HashMap<Vec<u32>, u32>,
-    max_depth: usize,
     /// Frames cut from all stacks.
     pub(super) cut_frames: u64,
     // Scratch of `build`.
-    path: Vec<FrameIndex>,
-    cut: u64,
+    leaf_side: LeafSide,
     used_mappings: Vec<u32>,
 }
 
@@ -72,10 +69,8 @@ impl Stacks {
             symbols: Symbols::new(dictionary),
             mapping_sets: vec![Vec::new()],
             mapping_set_index: HashMap::from_iter([(Vec::new(), 0)]),
-            max_depth: max_depth.max(1),
             cut_frames: 0,
-            path: Vec::new(),
-            cut: 0,
+            leaf_side: LeafSide::new(max_depth),
             used_mappings: Vec::new(),
         }
     }
@@ -127,9 +122,8 @@ impl Stacks {
         paths: &mut PathTable<'a>,
         budget: &mut Budget,
     ) -> Read<BuiltStack> {
-        self.path.clear();
+        self.leaf_side.clear();
         self.used_mappings.clear();
-        self.cut = 0;
         let mut message = Reader::new(stack);
         while let Some(field) = message.field()? {
             match (field.number, field.wire) {
@@ -139,11 +133,11 @@ impl Stacks {
                         let index = packed.raw_index().field("location_indices")? as i32;
                         match self.locations.get(index as u32 as usize) {
                             // Nearly all: read before, and one function.
-                            Some(location) if location.len == 1 && self.path.len() < self.max_depth => {
+                            Some(location) if location.len == 1 && !self.leaf_side.is_full() => {
                                 if self.used_mappings.last() != Some(&location.mapping) {
                                     self.used_mappings.push(location.mapping);
                                 }
-                                self.path.push(location.innermost);
+                                self.leaf_side.push(location.innermost);
                             }
                             _ => self.push_location(index, dictionary, paths, budget)?,
                         }
@@ -156,14 +150,11 @@ impl Stacks {
                 _ => message.skip(field)?,
             }
         }
-        if self.cut > 0 {
-            self.cut_frames += self.cut;
-            self.path.push(paths.frame(Frame::named(TRUNCATED)));
-        }
-        self.path.reverse();
+        self.cut_frames += self.leaf_side.cut();
+        let stack = self.leaf_side.root_first(paths);
         // A location with many inlined frames makes long paths from few bytes: the work is charged as well.
-        budget.charge(size_of::<FrameIndex>() * self.path.len() + PATH_BYTES)?;
-        let path = paths.add_path(&self.path);
+        budget.charge(size_of_val(stack) + PATH_BYTES)?;
+        let path = paths.add_path(stack);
         Ok(BuiltStack { path, mappings: self.mapping_set(budget)? })
     }
 
@@ -177,8 +168,8 @@ impl Stacks {
         paths: &mut PathTable<'a>,
         budget: &mut Budget,
     ) -> Read<()> {
-        if self.path.len() >= self.max_depth {
-            self.cut += 1;
+        if self.leaf_side.is_full() {
+            self.leaf_side.skip(1);
             return Ok(());
         }
         let at = index as u32 as usize;
@@ -190,10 +181,7 @@ impl Stacks {
         if self.used_mappings.last() != Some(&location.mapping) {
             self.used_mappings.push(location.mapping);
         }
-        let frames = &self.frames[location.start as usize..][..location.len as usize];
-        let kept = frames.len().min(self.max_depth - self.path.len());
-        self.cut += (frames.len() - kept) as u64;
-        self.path.extend_from_slice(&frames[..kept]);
+        self.leaf_side.extend(&self.frames[location.start as usize..][..location.len as usize]);
         Ok(())
     }
 
