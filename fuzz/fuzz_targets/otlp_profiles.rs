@@ -1,11 +1,23 @@
-//! Any bytes give an answer, and a set whose indices all point somewhere.
+//! Any bytes give an answer, and a set whose indices all point somewhere. And as many dice, they give a request in the
+//! generated types, which our reader reads to the same profiles as a plain translation of them.
 #![no_main]
 
 use hotspan_formats::Limits;
-use hotspan_formats::otlp::decode_profiles;
+use hotspan_formats::otlp::{WireVersion, decode_profiles, decode_profiles_as};
 use hotspan_model::ProfileSet;
 use hotspan_model::call_path::NO_PATH;
 use libfuzzer_sys::fuzz_target;
+use prost::Message as _;
+
+#[path = "../../crates/hotspan-formats/tests/otlp/dice.rs"]
+mod dice;
+#[path = "../../crates/hotspan-formats/tests/otlp/profile_oracle.rs"]
+mod profile_oracle;
+#[path = "../../crates/hotspan-formats/tests/otlp/random_profiles.rs"]
+mod random_profiles;
+#[allow(dead_code, reason = "the translation of spans is not needed")]
+#[path = "../../crates/hotspan-formats/tests/otlp/trace_oracle.rs"]
+mod trace_oracle;
 
 fuzz_target!(|bytes: &[u8]| {
     let limits = Limits { max_decoded_bytes: 64 << 20, ..Limits::default() };
@@ -13,6 +25,13 @@ fuzz_target!(|bytes: &[u8]| {
         check(&set);
         assert!(outcome.message().len() < 8192);
     }
+    let request = random_profiles::request(&mut dice::Dice::new(bytes));
+    let encoded = request.encode_to_vec();
+    let read = decode_profiles_as(Some(WireVersion::V1_10), &encoded, &Limits::default(), 42);
+    let (set, outcome, _) = read.expect("the generated types wrote it");
+    let (lines, profiles, samples) = profile_oracle::translate(&request, 42);
+    assert_eq!(profile_oracle::describe(&set), lines);
+    assert_eq!((outcome.rejected, outcome.rejected_samples), (profiles, samples));
 });
 
 fn check(set: &ProfileSet<'_>) {
