@@ -15,6 +15,8 @@ use crate::leaf_side::{LeafSide, child_path};
 use crate::set_builder::SetBuilder;
 
 const FORMAT: &str = "collapsed";
+/// What ends each line.
+const COUNT: &str = "a whole number at the end of the line";
 
 /// Reads collapsed stacks with counts. Lines without a space are skipped where the options say so, as Pyroscope does.
 pub fn decode<'a>(text: &'a [u8], options: &DecodeOptions) -> Result<ProfileSet<'a>> {
@@ -22,20 +24,17 @@ pub fn decode<'a>(text: &'a [u8], options: &DecodeOptions) -> Result<ProfileSet<
     for (line, offset) in lines(text) {
         let ends_the_file = offset + line.len() == text.len();
         let line = as_text(line, offset)?.trim_end();
-        let wrong = |at: usize, found: &str| match ends_the_file {
-            true => FileError::truncated(FORMAT, text.len(), "a whole number at the end of the line"),
-            false => FileError::malformed(FORMAT, at, "a whole number at the end of the line", format!("{found:?}")),
-        };
         let (stack, count) = match line.rsplit_once(' ') {
             Some(parts) => parts,
             None if options.tolerant || line.is_empty() || line.starts_with('#') => continue,
-            None => return Err(wrong(offset, line)),
+            None if ends_the_file => return Err(FileError::truncated(FORMAT, text.len(), COUNT)),
+            None => return Err(FileError::malformed(FORMAT, offset, COUNT, format!("{line:?}"))),
         };
         let Ok(value) = count.parse::<u64>() else {
             if line.starts_with('#') {
                 continue;
             }
-            return Err(wrong(offset + line.len() - count.len(), count));
+            return Err(FileError::malformed(FORMAT, offset + stack.len() + 1, COUNT, format!("{count:?}")));
         };
         let stack = stack.trim_end();
         let path = sink.stack(stack.rsplit(';'), offset)?;
