@@ -247,8 +247,11 @@ fn broken_files_are_named_and_leave_nothing() {
     std::fs::write(&cut, &std::fs::read(fixture("async-itimer.jfr")).unwrap()[..5000]).unwrap();
     let noise = store.path().join("noise.bin");
     std::fs::write(&noise, [0xff; 100]).unwrap();
+    let stacks = store.path().join("cut.collapsed");
+    std::fs::write(&stacks, "main;a 3\nmain;").unwrap();
     let good = fixture("go-cpu.pb.gz");
-    let files = [cut.to_str().unwrap(), noise.to_str().unwrap(), "not-there.jfr", good.to_str().unwrap()];
+    let [cut, noise, stacks, good] = [&cut, &noise, &stacks, &good].map(|path| path.to_str().unwrap());
+    let files = [cut, noise, "not-there.jfr", good, stacks];
     let output = push(&server, &[&files[..], &["--service", "mixed"]].concat());
     let complaints = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{complaints}");
@@ -256,7 +259,8 @@ fn broken_files_are_named_and_leave_nothing() {
         "cut.jfr: jfr: at byte 5000: expected a chunk of ",
         "noise.bin: profile: at byte 0: expected pprof, JFR, ",
         "not-there.jfr: cannot be opened",
-        "3 of 4 files are not stored",
+        "cut.collapsed: collapsed: at byte 14: expected a whole number at the end of the line",
+        "4 of 5 files are not stored",
     ] {
         assert!(complaints.contains(part), "{complaints}");
     }

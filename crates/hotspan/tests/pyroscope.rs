@@ -93,9 +93,10 @@ fn text_formats_agree() {
     let tree = b"\x00\x00\x01\x04main\x00\x02\x01x\x03\x00\x01y\x05\x00";
     let trie = b"\x00\x00\x01\x05main;\x00\x02\x01x\x03\x00\x01y\x05\x00";
     let lines = "main;x\n".repeat(3) + &"main;y\n".repeat(5);
-    let bodies: [(&str, &str, &[u8]); 5] = [
+    let bodies: [(&str, &str, &[u8]); 6] = [
         ("groups", "", b"main;x 3\nmain;y 5\n"),
         ("folded", "&format=folded", b"main;y 5\nmain;x 3"),
+        ("uncounted", "", b"main;x 3\nmain;z\nmain;y 5\n"),
         ("lines", "&format=lines", lines.as_bytes()),
         ("tree", "&format=tree", tree),
         ("trie", "&format=trie", trie),
