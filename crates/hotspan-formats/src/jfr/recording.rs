@@ -222,7 +222,7 @@ impl<'o> Recording<'o> {
                 self.push(Column::BlockContentions, sample, 1, offset)?;
                 self.push(Column::BlockDelay, sample, duration, offset)?;
             }
-            // The JDK before version 20 does not say how large an object is.
+            // The JDK did not always say how large an object is (17 does not).
             EventKind::LiveObject | EventKind::OldObjectSample => {
                 self.push(Column::Live, sample, 1, offset)?;
                 self.push(Column::LiveBytes, sample, values.size, offset)?;
