@@ -47,6 +47,10 @@ impl LeafSide {
     /// Adds several frames, the innermost first.
     #[inline]
     pub(crate) fn extend(&mut self, frames: &[FrameIndex]) {
+        // Nearly always: copying one would be a call.
+        if let [frame] = frames {
+            return self.push(*frame);
+        }
         let kept = frames.len().min(self.max_depth - self.frames.len());
         self.frames.extend_from_slice(&frames[..kept]);
         self.cut += (frames.len() - kept) as u64;
