@@ -299,7 +299,11 @@ fn small_stacks_are_enough() {
     let _turn = one_at_a_time();
     install_foreign_handler();
     let recording = Recording::start(|builder| builder.cpu_hertz(1000));
-    let small = std::thread::Builder::new().stack_size(48 << 10).spawn(small_stack_work).unwrap();
+    // What the kernel itself puts on the stack depends on the registers that the processor has; one handler may interrupt another.
+    // SAFETY: asking has no preconditions.
+    let signal_frame = unsafe { libc::getauxval(libc::AT_MINSIGSTKSZ) }.max(4 << 10) as usize;
+    let small = std::thread::Builder::new().stack_size((40 << 10) + 2 * signal_frame);
+    let small = small.spawn(small_stack_work).unwrap();
     small.join().unwrap();
     let seen = recording.finish();
     let named = seen.iter().filter(|sample| sample.mentions("small_stack_work"));
