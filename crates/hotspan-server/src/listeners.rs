@@ -208,3 +208,48 @@ fn serve_connection(
     let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), TowerToHyperService::new(service));
     graceful.watch(connection.into_owned())
 }
+
+#[cfg(test)]
+mod tests {
+    use http::{Request, header};
+    use http_body_util::BodyExt as _;
+
+    use super::*;
+
+    /// Scenario: every way to send and to ask, before the store is open and while the server ends.
+    /// Guarantee: each is told to come back, senders by gRPC in its own words, and nobody gets a 500.
+    #[tokio::test]
+    async fn without_a_store_everybody_is_told_to_retry() {
+        let requests = [
+            ("POST", "/v1/traces", "application/x-protobuf", ""),
+            ("POST", "/v1development/profiles", "application/json", "{}"),
+            ("POST", "/ingest?name=shop&format=pprof", "application/octet-stream", "x"),
+            ("POST", "/push.v1.PusherService/Push", "application/json", "{\"series\":[]}"),
+            ("POST", "/api/v1/profiles?service=shop", "application/octet-stream", "x"),
+            ("POST", "/opentelemetry.proto.collector.trace.v1.TraceService/Export", "application/grpc", "\0\0\0\0\0"),
+            ("GET", "/api/search?q=%7B%7D", "", ""),
+            ("GET", "/api/v1/query?query=shop.cpu", "", ""),
+            ("POST", "/querier.v1.QuerierService/LabelNames", "application/json", "{}"),
+            ("POST", "/api/v1/sql", "application/json", "{\"query\":\"SELECT 1\"}"),
+            ("GET", "/ready", "", ""),
+        ];
+        for is_stopping in [false, true] {
+            let app = Arc::new(App::new(Settings::default()));
+            if is_stopping {
+                app.begin_stop();
+            }
+            for (method, path, content_type, body) in requests {
+                let request = Request::builder().method(method).uri(path).header(header::CONTENT_TYPE, content_type);
+                let answer = Role::Http.router(Arc::clone(&app)).oneshot(request.body(Body::from(body)).unwrap()).await;
+                let (head, body) = answer.unwrap().into_parts();
+                let body = body.collect().await.unwrap();
+                let told = body.trailers().and_then(|trailers| trailers.get("grpc-status")).cloned();
+                let is_retryable = match content_type {
+                    "application/grpc" => told.is_some_and(|code| code == "14"),
+                    _ => head.status == http::StatusCode::SERVICE_UNAVAILABLE,
+                };
+                assert!(is_retryable, "{path}: {head:?}");
+            }
+        }
+    }
+}

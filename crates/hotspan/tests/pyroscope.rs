@@ -8,6 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use prost::Message;
 use serde_json::{Value, json};
+use support::push_messages::{Pair, PushRequest, PushSeries, RawSample};
 use support::querier::{CPU, always, ask, ask_json, ingest_stacks};
 use support::{Answer, Server, now_nanos, request};
 
@@ -145,36 +146,6 @@ fn java_agent_upload() {
     assert_eq!(by_trace["total"], by_label["total"]);
     let wrong = always(json!({"profileTypeID": CPU, "labelSelector": "{}", "spanSelector": ["nonsense!"]}));
     assert_eq!(ask(&server, "SelectMergeSpanProfile", &wrong).status, 400);
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct PushRequest {
-    #[prost(message, repeated, tag = "1")]
-    series: Vec<PushSeries>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct PushSeries {
-    #[prost(message, repeated, tag = "1")]
-    labels: Vec<Pair>,
-    #[prost(message, repeated, tag = "2")]
-    samples: Vec<RawSample>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct Pair {
-    #[prost(string, tag = "1")]
-    name: String,
-    #[prost(string, tag = "2")]
-    value: String,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct RawSample {
-    #[prost(bytes = "vec", tag = "1")]
-    raw_profile: Vec<u8>,
-    #[prost(string, tag = "2")]
-    id: String,
 }
 
 fn push_request(service: &str, raw_profile: Vec<u8>) -> PushRequest {

@@ -7,37 +7,10 @@ mod support;
 use prost::Message;
 use support::Server;
 use support::grpc::call;
+use support::push_messages::{Pair, PushRequest, PushSeries, RawSample};
 use support::querier::CPU;
 use tonic::codec::CompressionEncoding::{Gzip, Zstd};
 use tonic::{Code, Status};
-
-#[derive(Clone, PartialEq, Message)]
-struct PushRequest {
-    #[prost(message, repeated, tag = "1")]
-    series: Vec<PushSeries>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct PushSeries {
-    #[prost(message, repeated, tag = "1")]
-    labels: Vec<Pair>,
-    #[prost(message, repeated, tag = "2")]
-    samples: Vec<RawSample>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct Pair {
-    #[prost(string, tag = "1")]
-    name: String,
-    #[prost(string, tag = "2")]
-    value: String,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct RawSample {
-    #[prost(bytes = "vec", tag = "1")]
-    raw_profile: Vec<u8>,
-}
 
 #[derive(Clone, Copy, PartialEq, Message)]
 struct Empty {}
@@ -162,7 +135,9 @@ fn querier(method: &str) -> String {
 fn pushed(service: &str, raw_profile: Vec<u8>) -> PushRequest {
     let pair = |name: &str, value: &str| Pair { name: name.to_owned(), value: value.to_owned() };
     let labels = vec![pair("service_name", service), pair("__name__", "process_cpu")];
-    PushRequest { series: vec![PushSeries { labels, samples: vec![RawSample { raw_profile }] }] }
+    PushRequest {
+        series: vec![PushSeries { labels, samples: vec![RawSample { raw_profile, ..RawSample::default() }] }],
+    }
 }
 
 fn go_profile() -> Vec<u8> {

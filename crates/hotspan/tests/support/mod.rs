@@ -5,6 +5,7 @@
 
 pub(crate) mod demo;
 pub(crate) mod grpc;
+pub(crate) mod push_messages;
 pub(crate) mod python;
 pub(crate) mod querier;
 
