@@ -57,7 +57,7 @@ impl PerfSource {
                 match open_allowed(&mut attributes, *tid, cpu) {
                     Ok(event) => match &ring {
                         None => {
-                            ring = Some(Ring::map(event, &[LARGE_RING_BYTES, RING_BYTES]).map_err(RecordError::Perf)?)
+                            ring = Some(Ring::map(event, &[LARGE_RING_BYTES, RING_BYTES]).map_err(RecordError::Perf)?);
                         }
                         Some(ring) => {
                             share_ring(&event, ring.event()).map_err(RecordError::Perf)?;
