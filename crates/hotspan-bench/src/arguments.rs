@@ -109,8 +109,10 @@ pub(crate) enum Part {
     Profiles,
     /// Traces by id, TraceQL searches and metrics.
     Traces,
-    /// pprof and JFR files, one of them of a gigabyte.
-    Files,
+    /// pprof files as agents send them.
+    Pprof,
+    /// Recordings of the JVM, one of them of a gigabyte.
+    Jfr,
     /// Explanations of large cohorts.
     Explain,
     /// Ten thousand spans of an hour with ten million samples: their flame graph, and why they are slow.
@@ -128,7 +130,7 @@ impl Arguments {
         let by_default = match part {
             Part::Stages | Part::Peers => false,
             Part::Ingest | Part::Traces | Part::Flat => true,
-            Part::Profiles | Part::Files | Part::Explain | Part::Join => !self.has_spans_only(),
+            Part::Profiles | Part::Pprof | Part::Jfr | Part::Explain | Part::Join => !self.has_spans_only(),
         };
         (self.only.is_empty() && by_default) || self.only.contains(&part)
     }

@@ -12,8 +12,8 @@ use hotspan_generator::Workload;
 
 use crate::arguments::Arguments;
 use crate::expected::Expected;
-use crate::files::PprofFiles;
 use crate::ingest::{Sent, Target, send_to};
+use crate::pprof_files::PprofFiles;
 use crate::prepare::prepare;
 use crate::process::Process;
 use crate::run::{Outcome, Place, progress};

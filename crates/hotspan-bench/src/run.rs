@@ -10,13 +10,14 @@ use hotspan_generator::{SampleKind, Workload};
 use crate::arguments::{Arguments, Part};
 use crate::disk::{bytes_below, bytes_by_table, bytes_in_use};
 use crate::expected::Expected;
-use crate::files;
 use crate::flatness;
 use crate::ingest::{Sent, send};
 use crate::measure::measure;
 use crate::peers;
+use crate::pprof_files;
 use crate::prepare::{Prepared, prepare};
 use crate::questions::{Question, explain_questions, join_questions, profile_questions, trace_questions};
+use crate::recordings;
 use crate::server::{Launch, Server};
 use crate::settle::settle;
 use crate::stages;
@@ -78,8 +79,11 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     if [Part::Ingest, Part::Profiles, Part::Traces, Part::Explain].into_iter().any(|part| arguments.measures(part)) {
         main_run(arguments, &place, &mut outcome)?;
     }
-    if arguments.measures(Part::Files) {
-        files::run(arguments, &place, &mut outcome)?;
+    if arguments.measures(Part::Pprof) {
+        pprof_files::run(arguments, &place, &mut outcome)?;
+    }
+    if arguments.measures(Part::Jfr) {
+        recordings::run(arguments, &place, &mut outcome)?;
     }
     if arguments.measures(Part::Join) {
         join_run(arguments, &place, &mut outcome)?;

@@ -152,9 +152,17 @@ impl Server {
 
     /// CPU time of the compactions that it has finished; none if it does not tell.
     pub(crate) fn compaction_cpu(&self) -> Duration {
-        let answer = Client::new(self.http).get("/api/v1/status").map(|answer| answer.body).unwrap_or_default();
-        let status: serde_json::Value = serde_json::from_slice(&answer).unwrap_or_default();
+        let status = self.status().unwrap_or_default();
         Duration::from_nanos(status["compaction"]["cpu_ns"].as_u64().unwrap_or(0))
+    }
+
+    /// Samples that it has committed since it started.
+    pub(crate) fn stored_samples(&self) -> anyhow::Result<u64> {
+        self.status()?["ingest"]["samples"].as_u64().context("the status has no count of samples")
+    }
+
+    fn status(&self) -> anyhow::Result<serde_json::Value> {
+        Ok(serde_json::from_slice(&Client::new(self.http).get("/api/v1/status")?.body)?)
     }
 
     /// The most memory that it ever had resident, in bytes.

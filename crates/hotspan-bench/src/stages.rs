@@ -26,7 +26,7 @@ use hotspan_model::{Labels, TenantId};
 
 use crate::arguments::Arguments;
 use crate::expected::Expected;
-use crate::files::{PprofFacts, PprofFiles};
+use crate::pprof_files::{PprofFacts, PprofFiles};
 use crate::prepare::prepare;
 use crate::process::Process;
 use crate::run::{Outcome, Place, progress};
