@@ -1,5 +1,6 @@
 //! The state behind every request: settings, and the store once it is open.
 
+use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
@@ -15,6 +16,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::adhoc::AdHocStore;
+use crate::decoding::DecodingThreads;
 use crate::listeners::BoundListener;
 use crate::metrics::Metrics;
 use crate::policy::PolicyStore;
@@ -36,10 +38,7 @@ pub struct App {
     pub(crate) scrape: ScrapeStatus,
     /// Recordings too large for memory take turns.
     pub(crate) long_recordings: Semaphore,
-    /// Turns at decoding requests.
-    pub(crate) decoding: Semaphore,
-    /// How many turns there are.
-    pub(crate) decoding_at_once: usize,
+    pub(crate) decoding: DecodingThreads,
     /// Whether what first questions need is being read ahead.
     pub(crate) warming_up: AtomicBool,
     /// There if the server traces itself.
@@ -83,24 +82,23 @@ pub(crate) enum NotServing {
 
 impl App {
     /// A server whose store is not open yet.
-    pub fn new(settings: Settings) -> Self {
+    pub fn new(settings: Settings) -> io::Result<Self> {
         let cores = std::thread::available_parallelism().map_or(2, usize::from);
-        Self {
+        Ok(Self {
             settings,
             metrics: Metrics::default(),
             queries: QueryCounts::default(),
             started: Instant::now(),
             scrape: ScrapeStatus::default(),
             long_recordings: Semaphore::new(1),
-            decoding: Semaphore::new(cores),
-            decoding_at_once: cores,
+            decoding: DecodingThreads::start(cores)?,
             warming_up: AtomicBool::new(true),
             request_gate: OnceLock::new(),
             listeners: OnceLock::new(),
             core: OnceLock::new(),
             stopping: AtomicBool::new(false),
             background: Mutex::new(None),
-        }
+        })
     }
 
     pub(crate) fn set_listeners(&self, bound: Vec<BoundListener>) {

@@ -13,6 +13,7 @@ mod adhoc;
 mod api;
 mod app;
 pub mod config;
+mod decoding;
 mod listeners;
 mod metrics;
 mod page;
@@ -82,7 +83,7 @@ async fn run(
     announce: Announce,
     own: Option<SelfTracing>,
 ) -> anyhow::Result<()> {
-    let app = Arc::new(App::new(settings.clone()));
+    let app = Arc::new(App::new(settings.clone())?);
     let own = own.map(Feed::new);
     if let Some(own) = &own {
         // The app is new: nobody has set it.

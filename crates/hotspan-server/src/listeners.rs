@@ -234,7 +234,7 @@ mod tests {
             ("GET", "/ready", "", ""),
         ];
         for is_stopping in [false, true] {
-            let app = Arc::new(App::new(Settings::default()));
+            let app = Arc::new(App::new(Settings::default()).unwrap());
             if is_stopping {
                 app.begin_stop();
             }

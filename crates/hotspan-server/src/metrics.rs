@@ -156,7 +156,7 @@ pub(crate) fn render(app: &App) -> String {
         let compaction_cpu_seconds = compaction.cpu_nanos.load(Relaxed) as f64 / 1e9;
         let snapshot = lake.catalog().snapshot();
         let young = || snapshot.all_segments().filter(|segment| segment.level <= 1);
-        let decoding = app.decoding_at_once - app.decoding.available_permits();
+        let decoding = app.decoding.busy();
         let gauges = [
             ("queries_running", "Questions being answered", app.queries.running() as f64),
             (

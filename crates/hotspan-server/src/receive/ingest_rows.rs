@@ -13,7 +13,6 @@ use hotspan_model::labels::SERVICE_NAME;
 use hotspan_model::{ProfileSet, TenantId};
 use http::HeaderMap;
 
-use super::decoding::decode_in_turn;
 use super::{Arrived, Refusal, Room, tenant_of};
 use crate::app::App;
 
@@ -116,12 +115,12 @@ pub(super) async fn store_profiles(
     let mut sink = RowSink::new(&core.ingest, &tenant, app.settings.clock(Table::Samples, now_nanos()));
     let mut room = Room::for_body(&core.ingest, body, app.settings.limits.max_bytes)?;
     let decoding_app = Arc::clone(app);
-    let (sink, reservation) = decode_in_turn(app, move || {
+    let decode_all = move || {
         decode(&decoding_app.settings.limits, &mut sink, &mut room)?;
         let reservation = room.decoded(sink.size())?;
-        Ok((sink, reservation))
-    })
-    .await?;
+        Ok::<_, Refusal>((sink, reservation))
+    };
+    let (sink, reservation) = app.decoding.turn().await.decode(decode_all).await??;
     sink.commit(app, reservation).await
 }
 

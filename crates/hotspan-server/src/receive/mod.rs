@@ -1,6 +1,5 @@
 //! Receiving: from a request to acknowledged rows, and the answer that its protocol wants.
 
-mod decoding;
 mod ingest;
 mod ingest_body;
 mod ingest_format;

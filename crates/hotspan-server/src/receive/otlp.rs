@@ -20,7 +20,6 @@ use hotspan_model::TenantId;
 use http::{HeaderValue, header};
 use tracing::{Instrument, warn};
 
-use super::decoding::decode_in_turn;
 use super::not_here::{other_signal, unknown_path, wrong_method};
 use super::{Arrived, Intake, Refusal, Room, tenant_of};
 use crate::app::App;
@@ -127,9 +126,9 @@ async fn store(
             Signal::Profiles => decode_profile_rows(&message, codec, limits, &ingest, &owner)?,
         };
         let reservation = room.decoded(rows.size())?;
-        Ok((rows, outcome, reservation))
+        Ok::<_, Refusal>((rows, outcome, reservation))
     };
-    let (rows, outcome, reservation) = decode_in_turn(app, decode).await?;
+    let (rows, outcome, reservation) = app.decoding.turn().await.decode(decode).await??;
     core.ingest.submit(tenant.clone(), rows, reservation).instrument(child_span!("commit")).await?;
     note_rejected(core.engine.lake().rejected(), &tenant, signal, &outcome, latest);
     Ok(outcome)

@@ -8,6 +8,7 @@ use hotspan_lake::LakeError;
 
 use super::BodyError;
 use crate::app::NotServing;
+use crate::decoding::BrokenOff;
 use crate::rpc::{CallError, Code};
 
 /// Why a request is not taken.
@@ -172,6 +173,12 @@ impl From<BodyError> for Refusal {
             BodyError::NoRoom => Self::Overloaded,
             BodyError::Interrupted(message) => Self::Interrupted(message),
         }
+    }
+}
+
+impl From<BrokenOff> for Refusal {
+    fn from(error: BrokenOff) -> Self {
+        Self::Invalid(error.to_string())
     }
 }
 

@@ -25,6 +25,7 @@ use super::unary::{Asked, MessageSize};
 use crate::adhoc::{AdHocId, KeepError};
 use crate::api::ApiError;
 use crate::app::{App, Core};
+use crate::decoding::Turn;
 use crate::receive::Refusal;
 
 /// How much an upload may hold: the largest request as base64 writes it, and what stands around it.
@@ -37,14 +38,14 @@ pub(super) fn upload_size(app: &App) -> MessageSize {
 pub(super) async fn upload(asked: Asked<AdHocUploadRequest>) -> Result<AdHocProfile, ApiError> {
     let AdHocUploadRequest { name, profile, max_nodes: nodes } = asked.message;
     let nodes = max_nodes(nodes)?;
-    let turn = asked.app.decoding.acquire().await;
+    let turn = asked.app.decoding.turn().await;
     let drawing = move |limits: &Limits| {
         let content = STANDARD.decode(profile);
         let content = content.map_err(|error| ApiError::invalid(format!("profile is not base64: {error}")))?;
         let drawn = Drawn::new(&ProfileFile::read("profile", &content, limits)?, "", nodes)?;
         Ok((Bytes::from(content), drawn))
     };
-    let (content, drawn) = off_reactor(&asked.app, drawing).await?;
+    let (content, drawn) = draw(&asked.app, &turn, drawing).await?;
     drop(turn);
     let id = asked.core.adhoc.keep(&asked.tenant, &name, content).await.map_err(|error| match error {
         KeepError::TooLarge { .. } => {
@@ -60,12 +61,12 @@ pub(super) async fn get(asked: Asked<AdHocGetRequest>) -> Result<AdHocProfile, A
     let AdHocGetRequest { id, profile_type, max_nodes: nodes } = asked.message;
     let (id, nodes) = (id_in("id", &id)?, max_nodes(nodes)?);
     // Before the file is read, so that no more files are in memory than can be drawn at once (R5).
-    let _turn = asked.app.decoding.acquire().await;
+    let turn = asked.app.decoding.turn().await;
     let content = content_of(&asked.core, &asked.tenant, &id).await?;
     let drawing = move |limits: &Limits| {
         Drawn::new(&ProfileFile::read("the profile of id", &content, limits)?, &profile_type, nodes)
     };
-    Ok(off_reactor(&asked.app, drawing).await?.answer(&id))
+    Ok(draw(&asked.app, &turn, drawing).await?.answer(&id))
 }
 
 /// What there is, the latest first.
@@ -84,7 +85,7 @@ pub(super) async fn diff(asked: Asked<AdHocDiffRequest>) -> Result<AdHocDiffResp
     let AdHocDiffRequest { left_id, right_id, profile_type, max_nodes: nodes } = asked.message;
     let (left_id, right_id) = (id_in("left_id", &left_id)?, id_in("right_id", &right_id)?);
     let nodes = max_nodes(nodes)?;
-    let _turn = asked.app.decoding.acquire().await;
+    let turn = asked.app.decoding.turn().await;
     let left = content_of(&asked.core, &asked.tenant, &left_id).await?;
     let right = content_of(&asked.core, &asked.tenant, &right_id).await?;
     let drawing = move |limits: &Limits| {
@@ -105,7 +106,7 @@ pub(super) async fn diff(asked: Asked<AdHocDiffRequest>) -> Result<AdHocDiffResp
             flamebearer_profile: json_text(&FlamebearerProfile::double(&tree, &on_left.profile_type)),
         })
     };
-    off_reactor(&asked.app, drawing).await
+    draw(&asked.app, &turn, drawing).await
 }
 
 /// A file of which one type is drawn.
@@ -176,12 +177,11 @@ fn failed(error: LakeError) -> ApiError {
 }
 
 /// Does what takes its time where nobody waits for it.
-async fn off_reactor<T: Send + 'static>(
+async fn draw<T: Send + 'static>(
     app: &Arc<App>,
+    turn: &Turn<'_>,
     work: impl FnOnce(&Limits) -> Result<T, ApiError> + Send + 'static,
 ) -> Result<T, ApiError> {
     let app = Arc::clone(app);
-    // A decoder never panics; if one did, the sender learns that the file can't be read.
-    let done = tokio::task::spawn_blocking(move || work(&app.settings.limits)).await;
-    done.map_err(|error| ApiError::invalid(format!("decoding failed: {error}")))?
+    turn.decode(move || work(&app.settings.limits)).await.map_err(|error| ApiError::invalid(error.to_string()))?
 }
