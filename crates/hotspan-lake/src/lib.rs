@@ -26,6 +26,7 @@ pub mod segment;
 pub mod stats;
 pub mod store;
 pub mod table;
+pub mod work_threads;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -43,6 +44,7 @@ pub use table::Table;
 use crate::catalog::{StoreLock, now_nanos};
 use crate::rejected::RejectedItems;
 use crate::store::{BlobStore, LocalStore, Syncs, SystemSyncs, create_durable_folder};
+use crate::work_threads::WorkThreads;
 
 /// An open store.
 #[derive(Debug)]
@@ -53,6 +55,8 @@ pub struct Lake {
     ingest_counters: Arc<IngestCounters>,
     rejected: RejectedItems,
     compaction_wanted: Notify,
+    committing: WorkThreads,
+    compacting: WorkThreads,
     object_number: AtomicU64,
     _lock: StoreLock,
 }
@@ -96,9 +100,27 @@ impl Lake {
             ingest_counters: Arc::default(),
             rejected: RejectedItems::default(),
             compaction_wanted: Notify::new(),
+            committing: start_thread("commit")?,
+            compacting: start_thread("compact")?,
             object_number: AtomicU64::new(0),
             _lock: lock,
         }))
+    }
+
+    /// Does the work of a commit.
+    pub(crate) async fn committing<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        self.committing.run(work).await.unwrap_or(Err(LakeError::ShuttingDown))
+    }
+
+    /// Does the work of a compaction.
+    pub(crate) async fn compacting<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        self.compacting.run(work).await.unwrap_or(Err(LakeError::ShuttingDown))
     }
 
     /// Which segments there are.
@@ -151,4 +173,9 @@ impl Lake {
     pub(crate) fn wake_compaction(&self) {
         self.compaction_wanted.notify_one();
     }
+}
+
+fn start_thread(name: &str) -> Result<WorkThreads> {
+    let failed = |source| LakeError::Storage { action: "starting a thread for", path: name.to_owned(), source };
+    WorkThreads::start(name, 1).map_err(failed)
 }

@@ -16,7 +16,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::adhoc::AdHocStore;
-use crate::decoding::DecodingThreads;
+use crate::decoding::Decoding;
 use crate::listeners::BoundListener;
 use crate::metrics::Metrics;
 use crate::policy::PolicyStore;
@@ -38,7 +38,7 @@ pub struct App {
     pub(crate) scrape: ScrapeStatus,
     /// Recordings too large for memory take turns.
     pub(crate) long_recordings: Semaphore,
-    pub(crate) decoding: DecodingThreads,
+    pub(crate) decoding: Decoding,
     /// Whether what first questions need is being read ahead.
     pub(crate) warming_up: AtomicBool,
     /// There if the server traces itself.
@@ -91,7 +91,7 @@ impl App {
             started: Instant::now(),
             scrape: ScrapeStatus::default(),
             long_recordings: Semaphore::new(1),
-            decoding: DecodingThreads::start(cores)?,
+            decoding: Decoding::start(cores)?,
             warming_up: AtomicBool::new(true),
             request_gate: OnceLock::new(),
             listeners: OnceLock::new(),

@@ -145,7 +145,7 @@ impl Compactor {
             batches.entry(segment.table).or_default().extend(rows);
         }
         let (lake, tenant) = (Arc::clone(&self.lake), tenant.clone());
-        self.off_thread(move || {
+        self.off_reactor(move || {
             let mut outputs = Vec::new();
             for table in Table::RECEIVED {
                 if let Some(batches) = batches.get(&table) {
@@ -161,19 +161,19 @@ impl Compactor {
     async fn merge(&self, tenant: &TenantId, inputs: &[Arc<Segment>], level: u8) -> Result<Vec<Piece>> {
         let (lake, tenant, inputs) = (Arc::clone(&self.lake), tenant.clone(), inputs.to_vec());
         let runtime = tokio::runtime::Handle::current();
-        self.off_thread(move || runtime.block_on(merge::merge_segments(&lake, &tenant, &inputs, level))).await
+        self.off_reactor(move || runtime.block_on(merge::merge_segments(&lake, &tenant, &inputs, level))).await
     }
 
     /// Works on a thread of its own, and counts what it takes of a CPU.
-    async fn off_thread<T: Send + 'static>(&self, work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+    async fn off_reactor<T: Send + 'static>(&self, work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
         let counters = Arc::clone(&self.counters);
-        crate::ingest::off_thread(move || {
+        let work = move || {
             let before = thread_cpu_nanos();
             let done = work();
             counters.cpu_nanos.fetch_add(thread_cpu_nanos().saturating_sub(before), Ordering::Relaxed);
             done
-        })
-        .await
+        };
+        self.lake.compacting(work).await
     }
 }
 

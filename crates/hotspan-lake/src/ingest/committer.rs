@@ -13,7 +13,7 @@ use tracing::{debug, warn};
 use super::known::Known;
 use super::recall::recall;
 use super::seen::Seen;
-use super::{IngestCounters, IngestOptions, Receipt, Submission, off_thread};
+use super::{IngestCounters, IngestOptions, Receipt, Submission};
 use crate::Lake;
 use crate::error::Result;
 use crate::rows::Rows;
@@ -70,11 +70,11 @@ impl Committer {
         let (lake, options) = (Arc::clone(&self.lake), self.options.clone());
         let mut seen = Seen::new(options.dedup_window, options.dedup_entries);
         let runtime = tokio::runtime::Handle::current();
-        let recalled = off_thread(move || {
+        let recalling = move || {
             runtime.block_on(recall(&lake, &options, &mut seen))?;
             Ok(seen)
-        });
-        match recalled.await {
+        };
+        match self.lake.committing(recalling).await {
             Ok(seen) => self.seen = seen,
             Err(error) => {
                 warn!(%error, "recent commits could not be found; retries of requests from before the start may count twice");
@@ -120,8 +120,10 @@ impl Committer {
             parts.push(submission.rows);
             waiting.push((submission.answer, submission.reservation));
         }
-        let joined = Rows::join(parts);
-        let result = self.commit(tenant, joined).await.map_err(Arc::new);
+        let result = match self.lake.committing(move || Ok(Rows::join(parts))).await {
+            Ok(joined) => self.commit(tenant, joined).await.map_err(Arc::new),
+            Err(error) => Err(Arc::new(error)),
+        };
         let counters = self.lake.ingest_counters();
         IngestCounters::add(&counters.commit_nanos, started.elapsed().as_nanos() as u64);
         if let Err(error) = &result {
@@ -151,7 +153,7 @@ impl Committer {
         let new_symbols = rows.profiles.new_symbols();
         let collisions = rows.profiles.collisions();
         let keep = (retries.keep_spans, retries.keep_samples, retries.keep_profiles);
-        let (object, tables, batches) = off_thread(move || {
+        let encode = move || {
             let mut batches = rows.finish()?;
             for (table, batch) in &mut batches {
                 let keep = match table {
@@ -167,8 +169,8 @@ impl Committer {
             batches.retain(|(_, batch)| batch.num_rows() > 0);
             let (object, tables) = l0::encode(&batches)?;
             Ok((object, tables, batches))
-        })
-        .await?;
+        };
+        let (object, tables, batches) = self.lake.committing(encode).await?;
 
         let counters = Arc::clone(self.lake.ingest_counters());
         let mut receipt = Receipt {

@@ -23,7 +23,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 pub use known::Known;
 
 use crate::Lake;
-use crate::error::{LakeError, Result};
+use crate::error::LakeError;
 use crate::rows::Rows;
 
 /// How the write path is bounded.
@@ -223,11 +223,6 @@ impl Ingest {
         self.submissions.send(submission).await.map_err(|_| Arc::new(LakeError::ShuttingDown))?;
         receipt.await.unwrap_or_else(|_| Err(Arc::new(LakeError::ShuttingDown)))
     }
-}
-
-/// Runs work that takes long on a thread where it may.
-pub(crate) async fn off_thread<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
-    tokio::task::spawn_blocking(work).await.unwrap_or(Err(LakeError::ShuttingDown))
 }
 
 #[cfg(test)]

@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use hotspan_formats::{DecodeError, Fault, FileError};
 use hotspan_lake::LakeError;
+use hotspan_lake::work_threads::BrokenOff;
 
 use super::BodyError;
 use crate::app::NotServing;
-use crate::decoding::BrokenOff;
 use crate::rpc::{CallError, Code};
+use hotspan_lake::work_threads::BrokenOff;
 
 /// Why a request is not taken.
 #[derive(Debug, thiserror::Error)]
@@ -178,7 +179,7 @@ impl From<BodyError> for Refusal {
 
 impl From<BrokenOff> for Refusal {
     fn from(error: BrokenOff) -> Self {
-        Self::Invalid(error.to_string())
+        Self::Invalid(format!("decoding failed: {error}"))
     }
 }
 

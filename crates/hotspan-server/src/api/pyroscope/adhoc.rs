@@ -183,5 +183,7 @@ async fn draw<T: Send + 'static>(
     work: impl FnOnce(&Limits) -> Result<T, ApiError> + Send + 'static,
 ) -> Result<T, ApiError> {
     let app = Arc::clone(app);
-    turn.decode(move || work(&app.settings.limits)).await.map_err(|error| ApiError::invalid(error.to_string()))?
+    turn.decode(move || work(&app.settings.limits))
+        .await
+        .map_err(|error| ApiError::invalid(format!("decoding failed: {error}")))?
 }
