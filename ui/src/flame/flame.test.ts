@@ -308,7 +308,17 @@ describe('names', () => {
     ['entry_SYSCALL_64_after_hwframe', 'kernel'],
     ['main.checkout', 'code'],
     ['other', 'other'],
+    ['__clone3', 'runtime'],
+    ['__memmove_avx512_unaligned_erms', 'runtime'],
+    ['_mi_page_malloc_zero', 'library'],
+    ['migrate', 'code'],
   ])('%s is %s', (name, expected) => expect(kindOf(name)).toBe(expected));
+
+  it('takes frames of the C library for the system, whatever they are called', () => {
+    expect(kindOf('clock_nanosleep', { kind: 'native', module: '/usr/lib/libc.so.6' })).toBe('runtime');
+    expect(kindOf('checkout', { kind: 'native', module: 'libcart.so' })).toBe('code');
+    expect(kindOf('checkout', { kind: 'native', module: 'shop' })).toBe('code');
+  });
 });
 
 describe('chance', () => {

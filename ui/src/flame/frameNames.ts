@@ -6,9 +6,13 @@ export type FrameKind = (typeof FRAME_KINDS)[number];
 
 const KERNEL = /^(\[k\]|\[kernel|entry_SYSCALL|do_syscall|__x64_sys_|__do_sys_|ret_from_fork|asm_(exc|sysvec)|(tcp|udp|ip|vfs|ext4|xfs|futex|schedule|__schedule|ksys|do_sys)_[a-z0-9_]*$)|_\[k\]$|\[kernel(\.kallsyms)?\]$/;
 const RUNTIME =
-  /^(runtime[./]|runtime$|internal\/runtime|gcWriteBarrier|java\.lang\.(Thread|ref|invoke)|jdk\.internal|sun\.|(Interpreter|call_stub|JavaCalls|GCTaskThread|G1|Parallel|ZGC|CompileBroker|JVM_|Unsafe_|OptoRuntime|StubRoutines)|<*(std|core)::(rt|sys|panicking|panic|thread)::|<*core::ops::function|<alloc::boxed::Box<(dyn )?.*FnOnce|__rust_|__rustc::|_start$|__libc_start|start_thread|clone3?$|\(program\)|\(idle\)|\(garbage collector\)|\(root\)|node:internal|_PyEval|_PyFunction|PyObject_|Py_|pymain|<frozen |tokio::runtime|__GI_|pthread_|lib(c|pthread|gcc_s|stdc\+\+)[.-][^!]*!0x|ld-linux)/;
+  /^(runtime[./]|runtime$|internal\/runtime|gcWriteBarrier|java\.lang\.(Thread|ref|invoke)|jdk\.internal|sun\.|(Interpreter|call_stub|JavaCalls|GCTaskThread|G1|Parallel|ZGC|CompileBroker|JVM_|Unsafe_|OptoRuntime|StubRoutines)|<*(std|core)::(rt|sys|panicking|panic|thread)::|<*core::ops::function|<alloc::boxed::Box<(dyn )?.*FnOnce|__rust_|__rustc::|_start$|__libc_start|start_thread|_*clone3?$|__(mem|str)\w+_(avx|evex|sse|erms|neon|generic)|\(program\)|\(idle\)|\(garbage collector\)|\(root\)|node:internal|_PyEval|_PyFunction|PyObject_|Py_|pymain|<frozen |tokio::runtime|__GI_|pthread_|lib(c|pthread|gcc_s|stdc\+\+)[.-][^!]*!0x|ld-linux)/;
 /** Standard libraries whose sources are rarely at hand: Rust names tell them without a path. */
 const LIBRARY_NAME = /^<*[&]*(std|core|alloc|hashbrown)::|^(java|javax|kotlin|scala)\.|^(java|javax|kotlin|scala)\//;
+/** Allocators that are linked into the program itself. */
+const ALLOCATOR_NAME = /^_?(mi|je|_rjem)_[a-z]/;
+/** Where names and files say nothing, the binary may: the C library is nobody's own code. Other shared objects can be. */
+const SYSTEM_MODULE = /^(lib(c|m|pthread|dl|rt|gcc_s|stdc\+\+|System)|ld-(linux|musl))[-.]/;
 const LIBRARY_PATH = /site-packages|node_modules|\/go\/pkg\/mod\/|\/\.cargo\/registry\/|\/rustc\/|\/usr\/(lib|local\/go\/src)|vendor\//;
 
 export function kindOf(name: string, facts?: FrameFacts): FrameKind {
@@ -18,8 +22,8 @@ export function kindOf(name: string, facts?: FrameFacts): FrameKind {
   if (name === 'other' || name === 'total' || name === '(other)') return 'other';
   if (KERNEL.test(name)) return 'kernel';
   if (RUNTIME.test(name)) return 'runtime';
-  if (facts?.file ? LIBRARY_PATH.test(facts.file) : LIBRARY_NAME.test(name)) return 'library';
-  return 'code';
+  if (facts?.file ? LIBRARY_PATH.test(facts.file) : LIBRARY_NAME.test(name) || ALLOCATOR_NAME.test(name)) return 'library';
+  return !facts?.file && SYSTEM_MODULE.test(facts?.module?.split('/').pop() ?? '') ? 'runtime' : 'code';
 }
 
 /** The package, module or crate that colours a frame. Languages differ in separators, so each is tried in turn. */
