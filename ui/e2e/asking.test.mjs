@@ -1,9 +1,10 @@
 // Asking: a store that fills while one looks, completion, metrics, brushing, code back to spans, a trace of twelve thousand spans.
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { after, before, test } from 'node:test';
-import { addressHas, launch, openPage, press, settle } from './browser.mjs';
+import { addressHas, goTo, launch, openPage, press, settle } from './browser.mjs';
 import { LONG_SPANS, LONG_TRACE, ODD_ROW } from './longTrace.mjs';
-import { startServer } from './server.mjs';
+import { binary, startServer } from './server.mjs';
 import { CULPRIT, sendShop, shop } from './shop.mjs';
 
 let browser;
@@ -15,13 +16,20 @@ after(() => browser.close());
 const { slowTraces } = shop(0);
 
 // Scenario: a newcomer opens the page of an empty store, and sends data while looking at it.
-// Guarantee: the page says how to send data with lines to copy, and fills by itself.
+// Guarantee: each view says how to send data, with lines that do what they say as they are; the page fills by itself.
 test('an empty store says how to fill it, and the page fills', async () => {
   const server = await startServer('serve', ['--self-tracing', 'false']);
   try {
     const page = await openPage(browser, 'services', { from: server.origin });
-    await page.getByText('Nothing has arrived yet').waitFor();
-    assert.equal(await page.locator('.first-steps pre').count(), 3);
+    for (const view of ['traces', 'profiles', 'compare', 'explain', 'services']) {
+      await goTo(page, view);
+      await page.getByText('Nothing has arrived yet').waitFor();
+    }
+    const lines = await page.locator('.first-steps pre').allInnerTexts();
+    assert.equal(lines.length, 3);
+    assert.ok(lines.every((line) => line.includes(server.origin)), lines.join('\n'));
+    const [, ...pushed] = lines[2].replace('cpu.pb.gz', '-').split(' ');
+    execFileSync(binary(), pushed, { input: 'main;work 7\n' });
     await sendShop(server.origin, Date.now() - 5000);
     await page.locator('td a:text-is("web")').waitFor();
     await page.finish();

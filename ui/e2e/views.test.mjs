@@ -263,8 +263,13 @@ test('mistakes and emptiness are explained', async () => {
   await page.getByText('This trace is not stored here').waitFor();
   await page.goto(`${origin}/#/nonsense`);
   await page.getByText('There is no such page').waitFor();
+  for (const view of ['services', 'traces', 'profiles', 'compare', 'explain']) {
+    await page.goto(`${origin}/#/${view}?from=1000&to=2000`);
+    await page.getByText(/No (spans|samples) in this time range/).waitFor();
+  }
   await page.goto(`${origin}/#/services?from=1000&to=2000`);
-  await page.getByText('Three lines send data here').waitFor();
+  await page.getByRole('button', { name: 'Show the latest' }).click();
+  await page.locator('td a:text-is("web")').waitFor();
   await page.finish();
 });
 

@@ -7,6 +7,7 @@ import { CPU_TYPE, unitOfType } from '../../api/profileTypes';
 import { type Answer, useAnswer } from '../../api/useAnswer';
 import { EvidenceStrip } from '../../app/EvidenceStrip';
 import { FitToData } from '../../app/FitToData';
+import { NothingHere } from '../../app/NothingHere';
 import { ScopeSelect } from '../../app/ScopeSelect';
 import { TypeSelect } from '../../app/TypeSelect';
 import { Failure, Progress } from '../../app/Waiting';
@@ -138,6 +139,7 @@ export default function CompareView() {
         <FitToData extent={extent.value} range={resolved} />
       </div>
       <div className="view-body flush pane">
+        {services.value?.length === 0 && !service && !isSpans && <NothingHere signal="samples" />}
         {layout === 'merged' ? (
           <>
             <Progress what={what} answer={diff} />

@@ -1,6 +1,7 @@
 // Nothing asked yet: what is slow right now, each one click from its explanation.
 import { readServices } from '../../api/services';
 import { useAnswer } from '../../api/useAnswer';
+import { NothingHere } from '../../app/NothingHere';
 import { Shown } from '../../app/Waiting';
 import { formatDuration, formatRate } from '../../format/units';
 import type { ResolvedRange } from '../../location/timeRange';
@@ -19,7 +20,7 @@ export function SlowestOperations({ range }: { range: ResolvedRange }) {
           .filter((operation) => operation.p95_ns > 0)
           .sort((a, b) => b.p95_ns - a.p95_ns)
           .slice(0, SHOWN);
-        if (slowest.length === 0) return null;
+        if (slowest.length === 0) return <NothingHere signal="spans" />;
         return (
           <section className="panel slowest" aria-label="Slowest operations">
             <h2>Slowest operations: explain their slowest twentieth</h2>

@@ -6,8 +6,9 @@ import { CPU_TYPE, selectorOf, typeLabel, unitOfType } from '../../api/profileTy
 import { useAnswer } from '../../api/useAnswer';
 import { EvidenceStrip } from '../../app/EvidenceStrip';
 import { FitToData } from '../../app/FitToData';
+import { NothingHere } from '../../app/NothingHere';
 import { TypeSelect } from '../../app/TypeSelect';
-import { Empty, Failure, Progress, Shown } from '../../app/Waiting';
+import { Failure, Progress, Shown } from '../../app/Waiting';
 import { SeriesChart } from '../../charts/SeriesChart';
 import type { LoadedFlame } from '../../flame/flameWorker';
 import { FlameView } from '../../flame/FlameView';
@@ -57,17 +58,7 @@ export default function ProfilesView() {
   useKeys('Profiles', [{ key: 'c', does: 'compare with the time before', run: () => openView(['compare'], { service: chosen, type }) }]);
 
   if (services.error) return <Failure error={services.error} what="profiles" retry={services.retry} />;
-  if (services.value && services.value.length === 0 && !services.loading) {
-    return (
-      <Empty title="No profiles in this time range">
-        <p>Point a profiler at this server, or push a file:</p>
-        <pre>{`hotspan push cpu.pprof --service my-service\n# or set PYROSCOPE_SERVER_ADDRESS=${location.origin}`}</pre>
-        <p>
-          A wider time range may also hold some. <a href={hrefOf(['status'])}>Status</a> shows what has arrived.
-        </p>
-      </Empty>
-    );
-  }
+  if (services.value?.length === 0 && !services.loading && !service) return <NothingHere signal="samples" />;
   return (
     <>
       <div className="bar">

@@ -5,13 +5,13 @@ import { activeTime, readServices } from '../../api/services';
 import { useAnswer } from '../../api/useAnswer';
 import { EvidenceStrip } from '../../app/EvidenceStrip';
 import { FitToData } from '../../app/FitToData';
+import { NothingHere } from '../../app/NothingHere';
 import { Failure, Progress } from '../../app/Waiting';
 import { dateAndTime } from '../../format/clock';
 import { formatCount } from '../../format/units';
 import { useKeys } from '../../keys/keyLayer';
 import { openView, useParam } from '../../location/urlState';
 import { refreshNow, useTimeRange } from '../../location/useTimeRange';
-import { FirstSteps } from './FirstSteps';
 import { OpenTrace } from './OpenTrace';
 import { ServiceGraph } from './ServiceGraph';
 import { type Order, serviceRows, unfolded } from './serviceRows';
@@ -60,7 +60,7 @@ export default function ServicesView() {
       </>
     );
   }
-  if (isEmpty) return <FirstSteps />;
+  if (isEmpty) return <NothingHere signal="spans" />;
   const operations = services.reduce((sum, service) => sum + service.operations.length, 0);
   const costsFromMs = answer.value?.costsFromMs;
   return (

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { parseMetrics } from '../../api/prometheus';
+import { storedTime } from '../../api/status';
 import { clockSkews } from '../../waterfall/clockSkew';
 import { buildTrace } from '../../waterfall/traceModel';
 import { isUnnamed, symbolisedShare } from './coverage';
@@ -27,5 +28,17 @@ describe('status', () => {
     };
     expect(clockSkews(traceAt(20e6))).toEqual([]);
     expect(clockSkews(traceAt(2e6))).toEqual([{ caller: 'web', callee: 'tax', ns: -8e6 }]);
+  });
+});
+
+describe('what is stored', () => {
+  const table = (name: string, rows: number, fromMs: number, toMs: number) => ({ table: name, level: 0, segments: 1, rows, bytes: 1, min_time: fromMs * 1e6, max_time: toMs * 1e6 });
+  it('reaches from the first row of any level to the last', () => {
+    const tables = [table('spans', 5, 2000, 3000), table('spans', 5, 1000, 2500), table('samples', 1, 10, 20), table('rollup_1h', 1, 5, 6), table('traces', 9, 1, 9000)];
+    expect(storedTime(tables, 'spans')).toEqual({ fromMs: 1000, toMs: 3000 });
+    expect(storedTime(tables, 'samples')).toEqual({ fromMs: 5, toMs: 20 });
+  });
+  it('is nothing without rows', () => {
+    expect(storedTime([table('spans', 0, 1, 2)], 'spans')).toBeNull();
   });
 });

@@ -6,6 +6,7 @@ import { plainValue, queryMetricRange } from '../../api/traces';
 import { useAnswer } from '../../api/useAnswer';
 import { EvidenceStrip } from '../../app/EvidenceStrip';
 import { FitToData } from '../../app/FitToData';
+import { NothingHere } from '../../app/NothingHere';
 import { SplitPanes } from '../../app/SplitPanes';
 import { Empty, Failure, Progress, Shown } from '../../app/Waiting';
 import { SeriesChart } from '../../charts/SeriesChart';
@@ -23,7 +24,8 @@ import { CohortCode } from './CohortCode';
 import { keyOf, ResultsTable } from './ResultsTable';
 import { type FoundSpans, inBox, LIMIT, stepSeconds, useFoundSpans } from './useFoundSpans';
 
-const EXAMPLES = ['{ duration > 500ms }', '{ status = error }', '{ resource.service.name = "shop" && kind = server }', '{ profile.cpu > 200ms }', '{ } | quantile_over_time(duration, .99) by (resource.service.name)'];
+/** Questions that most stores can answer; the widest first. */
+const examplesFor = (service: string) => ['{ }', ...(service ? [`{ resource.service.name = ${JSON.stringify(service)} }`] : []), '{ duration > 500ms }', '{ status = error }', '{ profile.cpu > 200ms }', '{ } | quantile_over_time(duration, .99) by (resource.service.name)'];
 
 /** What the list holds of what was found. */
 function describeList(count: number, listed: FoundSpans['listed'], grid: HeatGrid | null): string {
@@ -65,6 +67,22 @@ export default function TracesView() {
   const cohortQuery = picked ? `{ trace:id = "${picked.traceId}" && span:id = "${picked.spanId}" }` : boxQuery;
   const subject = picked ? `${picked.name} ${formatDuration(picked.durationNs)}` : box ? 'the selected spans' : 'all found spans';
   const error = found.error ?? metrics.error;
+  const noSpan = (
+    <Empty title={box ? 'No span lies in the box' : 'No span answers this question'}>
+      {!box && (
+        <div>
+          <p>Try a wider time range, or one of these:</p>
+          <div className="examples">
+            {examplesFor(service).map((example) => (
+              <button key={example} onClick={() => changeParams({ q: example })}>
+                {example}
+              </button>
+            ))}
+          </div>
+        </div>
+      )}
+    </Empty>
+  );
   return (
     <>
       <div className="bar">
@@ -119,22 +137,7 @@ export default function TracesView() {
                     <ResultsTable rows={rows} costs={costs} selected={selectedKey} onSelect={(row) => setSelectedKey(keyOf(row), 'replace')} />
                   </div>
                 )}
-                {rows?.length === 0 && !found.loading && (
-                  <Empty title={box ? 'No span lies in the box' : 'No span answers this question'}>
-                    {!box && (
-                      <div>
-                        <p>Try a wider time range, or one of these:</p>
-                        <div className="examples">
-                          {EXAMPLES.map((example) => (
-                            <button key={example} onClick={() => changeParams({ q: example })}>
-                              {example}
-                            </button>
-                          ))}
-                        </div>
-                      </div>
-                    )}
-                  </Empty>
-                )}
+                {rows?.length === 0 && !found.loading && (asked || service || box ? noSpan : <NothingHere signal="spans" inRange={noSpan} />)}
               </>
             }
             right={grid && grid.total > 0 && <CohortCode query={cohortQuery} baseline={compare && restQuery && !picked ? restQuery : null} range={boxRange} subject={subject} onEvidence={setEvidence} />}
