@@ -117,7 +117,7 @@ test('a long trace reads attributes as they are looked at', async () => {
   const last = (LONG_SPANS).toString(16).padStart(16, '0');
   await page.evaluate((hash) => (location.hash = hash), `#/trace/${LONG_TRACE}?span=${last}`);
   await page.locator('.wf-row[aria-selected="true"]').waitFor();
-  await page.getByText(`${LONG_SPANS.toLocaleString('en-US')} spans, 1 services`).waitFor();
+  await page.getByText(`${LONG_SPANS.toLocaleString('en-US')} spans, 1 service`).waitFor();
   await page.waitForFunction(() => !document.body.textContent.includes('is being read'));
   await page.locator('.wf-rows').focus();
   await press(page, 'Enter');

@@ -51,6 +51,11 @@ export function formatCount(count: number): string {
   ]).replace(' ', ' ');
 }
 
+/** `1 span`, `2 spans`, `3 series`. */
+export function counted(count: number, one: string, many = `${one}s`): string {
+  return `${formatCount(count)} ${count === 1 ? one : many}`;
+}
+
 export type RateUnit = 's' | 'min';
 
 /** One unit for a column of rates: numbers one compares should not change it from row to row. */

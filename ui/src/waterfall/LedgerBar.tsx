@@ -27,12 +27,20 @@ export function LedgerBar({ ledger, of }: { ledger: Ledger; of: string }) {
       </div>
       <div className="words">
         <span>
-          <b>{formatDuration(ledger.duration_ns)}</b> {of} =
+          <b>{formatDuration(ledger.duration_ns)}</b>{' '}
+          <span className="label" title={of}>
+            {of}
+          </span>{' '}
+          =
         </span>
         {parts.map((part, index) => (
           <span key={index}>
             <i style={{ background: WORDS[part.kind]?.[1] ?? 'var(--unknown)' }} />
-            {formatDuration(part.ns)} {part.label ?? WORDS[part.kind]?.[0] ?? part.kind} <span className="muted">{formatShare(part.ns / whole)}</span>
+            {formatDuration(part.ns)}{' '}
+            <span className="label" title={part.label ?? undefined}>
+              {part.label ?? WORDS[part.kind]?.[0] ?? part.kind}
+            </span>{' '}
+            <span className="muted">{formatShare(part.ns / whole)}</span>
           </span>
         ))}
       </div>

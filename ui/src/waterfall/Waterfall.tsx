@@ -3,12 +3,12 @@ import './waterfall.css';
 import { type ReactNode, useCallback, useEffect, useMemo, useRef, useState } from 'react';
 import type { SpanProfileFacts } from '../api/profiles';
 import { useElementSize } from '../app/useElementSize';
-import { formatDuration } from '../format/units';
+import { counted, formatDuration } from '../format/units';
 import { useKeys } from '../keys/keyLayer';
 import { serviceColours } from '../theme/evenPalette';
 import { useTheme } from '../theme/theme';
 import { criticalPath } from './criticalPath';
-import { groupSiblings, visibleRows } from './rows';
+import { groupSiblings, indentOf, visibleRows } from './rows';
 import type { DetailsOfSpans } from './spanDetails';
 import { SpanDrawer } from './SpanDrawer';
 import { filterSpans } from './spanFilter';
@@ -26,6 +26,8 @@ const SPARE = 8;
 const REST_MS = 120;
 /** Minimap, filter bar, axis and legend. */
 const CHROME = 124;
+/** As the sheet has it: --label. */
+const namesWidth = (whole: number) => Math.min(420, Math.max(180, whole * 0.38));
 
 interface Props {
   trace: TraceModel;
@@ -45,7 +47,7 @@ export function Waterfall({ trace, details, facts, selected, onSelect, filter, o
   const filterField = useRef<HTMLInputElement>(null);
   const { height } = useElementSize(scroller);
   const frame = useRef<HTMLDivElement>(null);
-  const { height: wholeHeight } = useElementSize(frame);
+  const { height: wholeHeight, width: wholeWidth } = useElementSize(frame);
   const [top, setTop] = useState(0);
   const [window, setWindow] = useState<TimeWindow>({ from: 0, to: trace.totalNs });
   const [collapsed, setCollapsed] = useState<ReadonlySet<number>>(new Set());
@@ -179,6 +181,7 @@ export function Waterfall({ trace, details, facts, selected, onSelect, filter, o
     const timer = setTimeout(() => want([...rows.slice(first, last).filter((row) => row >= 0), ...(selected >= 0 ? [selected] : [])]), REST_MS);
     return () => clearTimeout(timer);
   }, [trace, rows, first, last, selected, want]);
+  const indent = (depth: number) => indentOf(depth, deepest, namesWidth(wholeWidth));
   let hasEvents = false;
   const shown: ReactNode[] = [];
   for (let index = first; index < last; index++) {
@@ -187,7 +190,7 @@ export function Waterfall({ trace, details, facts, selected, onSelect, filter, o
     const span = group ? group.members[0]! : row;
     const colour = colours.get(trace.service[span]!)!;
     const common = { trace, window, top: yOf(index), colour, onSelect: clickRow, onToggle: toggle, row, rowIndex: index, selected: index === selectedRow };
-    if (group) shown.push(<GroupRow key={row} {...common} group={group} open={openGroups.has(-1 - row)} indent={trace.depth[span]!} />);
+    if (group) shown.push(<GroupRow key={row} {...common} group={group} open={openGroups.has(-1 - row)} indent={indent(trace.depth[span]!)} />);
     else {
       const events = details.of(row)?.raw.events;
       hasEvents ||= (events?.length ?? 0) > 0;
@@ -202,7 +205,7 @@ export function Waterfall({ trace, details, facts, selected, onSelect, filter, o
           events={events}
           faded={matched !== null && !matched[row]}
           folded={folded}
-          indent={trace.depth[row]! + (grouping.groupOf[row]! >= 0 ? 1 : 0)}
+          indent={indent(trace.depth[row]! + (grouping.groupOf[row]! >= 0 ? 1 : 0))}
         />,
       );
     }
@@ -226,7 +229,7 @@ export function Waterfall({ trace, details, facts, selected, onSelect, filter, o
         showWhole={zoomed ? () => setWindow({ from: 0, to: trace.totalNs }) : null}
       />
       <div className="wf-axis" aria-hidden="true">
-        <span style={{ paddingLeft: 8 }}>{rows.length.toLocaleString('en-US')} rows</span>
+        <span style={{ paddingLeft: 8 }}>{counted(rows.length, 'row')}</span>
         <span className="ticks">
           {ticks.map((tick) => (
             <span key={tick} style={{ left: `${((tick - window.from) / (window.to - window.from)) * 100}%` }}>

@@ -17,6 +17,8 @@ interface Common {
   onToggle: (row: number) => void;
   row: number;
   rowIndex: number;
+  /** In pixels. */
+  indent: number;
 }
 
 /** More marks than this on a bar can't be told apart. */
@@ -36,7 +38,7 @@ function timePlace(from: number, to: number, window: TimeWindow): React.CSSPrope
 
 export const SpanRow = memo(function SpanRow({
   trace, window, top, colour, selected, onSelect, onToggle, row: span, rowIndex, facts, traceHasProfiles, critical, events, faded, folded, indent,
-}: Common & { events: RawSpan['events']; facts: SpanProfileFacts | undefined; traceHasProfiles: boolean; critical: readonly [number, number][] | undefined; faded: boolean; folded: boolean; indent: number }) {
+}: Common & { events: RawSpan['events']; facts: SpanProfileFacts | undefined; traceHasProfiles: boolean; critical: readonly [number, number][] | undefined; faded: boolean; folded: boolean }) {
   const from = trace.start[span]!;
   const to = from + trace.duration[span]!;
   const hasChildren = trace.subtreeEnd[span]! > span + 1;
@@ -54,7 +56,7 @@ export const SpanRow = memo(function SpanRow({
       style={{ top, '--c': colour } as React.CSSProperties}
       onClick={() => onSelect(span)}
     >
-      <div className="wf-label" role="gridcell" style={{ paddingLeft: 2 + Math.min(indent, 24) * 12 }}>
+      <div className="wf-label" role="gridcell" style={{ paddingLeft: 2 + indent }}>
         <span className="wf-edge" style={{ background: colour }} />
         {hasChildren ? (
           <button
@@ -72,7 +74,7 @@ export const SpanRow = memo(function SpanRow({
           <span className="wf-twist" />
         )}
         <span className="wf-name" title={`${trace.service[span]} ${trace.name[span]}`}>
-          <span className="wf-service">{trace.service[span]}</span> {trace.name[span]}
+          {trace.services.length > 1 && <span className="wf-service">{trace.service[span]}</span>} <span>{trace.name[span]}</span>
         </span>
         {trace.failed[span] === 1 && <span className="wf-error">✕ error</span>}
         {folded && hasChildren && <span className="muted">+{trace.subtreeEnd[span]! - span - 1}</span>}
@@ -95,11 +97,11 @@ export const SpanRow = memo(function SpanRow({
   );
 });
 
-export const GroupRow = memo(function GroupRow({ trace, window, top, colour, selected, onSelect, onToggle, row, rowIndex, group, open, indent }: Common & { group: SiblingGroup; open: boolean; indent: number }) {
+export const GroupRow = memo(function GroupRow({ trace, window, top, colour, selected, onSelect, onToggle, row, rowIndex, group, open, indent }: Common & { group: SiblingGroup; open: boolean }) {
   const first = group.members[0]!;
   return (
     <div className="wf-row" role="row" aria-rowindex={rowIndex + 1} aria-level={trace.depth[first]! + 1} aria-expanded={open} aria-selected={selected} style={{ top, '--c': colour } as React.CSSProperties} onClick={() => onSelect(row)} onDoubleClick={() => onToggle(row)}>
-      <div className="wf-label" role="gridcell" style={{ paddingLeft: 2 + Math.min(indent, 24) * 12 }}>
+      <div className="wf-label" role="gridcell" style={{ paddingLeft: 2 + indent }}>
         <span className="wf-edge" style={{ background: colour }} />
         <button
           className="wf-twist"
@@ -113,12 +115,12 @@ export const GroupRow = memo(function GroupRow({ trace, window, top, colour, sel
           {open ? '▾' : '▸'}
         </button>
         <span className="wf-name" title={`${trace.service[first]} ${trace.name[first]}`}>
-          <span className="wf-service">{trace.service[first]}</span> {trace.name[first]}
+          {trace.services.length > 1 && <span className="wf-service">{trace.service[first]}</span>} <span>{trace.name[first]}</span>
         </span>
         <span className="wf-count">
           <b>× {group.members.length}</b> · {formatDuration(group.totalNs)}
         </span>
-        {group.failed > 0 && <span className="wf-error">✕ {group.failed} errors</span>}
+        {group.failed > 0 && <span className="wf-error">✕ {group.failed} {group.failed === 1 ? 'error' : 'errors'}</span>}
       </div>
       <div className="wf-track" role="gridcell">
         <span className="wf-part group" style={extent(group.from, group.to, window)} />

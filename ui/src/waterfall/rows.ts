@@ -93,3 +93,16 @@ export function withAncestors(trace: TraceModel, keep: Uint8Array): Uint8Array {
   for (let span = trace.count - 1; span > 0; span--) if (kept[span] && trace.parent[span]! >= 0) kept[trace.parent[span]!] = 1;
   return kept;
 }
+
+/** Indents take at most this share of the names' column: what is left belongs to the names. */
+const MOST_INDENT = 0.4;
+/** Pixels per level where there is room, and the least that can still be told apart. */
+const INDENT = 12;
+const LEAST_INDENT = 3;
+
+/** How far a row of this depth is indented, in pixels. Deep traces get smaller steps; very deep ones stop before names are gone. */
+export function indentOf(depth: number, deepest: number, columnPx: number): number {
+  const room = Math.max(1, columnPx) * MOST_INDENT;
+  const step = Math.min(INDENT, Math.max(LEAST_INDENT, room / Math.max(1, deepest)));
+  return Math.min(room, depth * step);
+}

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { RawSpan } from '../api/traces';
 import { barParts, spanLedger } from './barParts';
 import { criticalPath } from './criticalPath';
-import { groupSiblings, visibleRows } from './rows';
+import { groupSiblings, indentOf, visibleRows } from './rows';
 import { asksForAttributes, filterSpans, hasWords } from './spanFilter';
 import { traceOfOutline, traceOfWindow } from './traceOutline';
 import { buildTrace, hexId, type TraceModel } from './traceModel';
@@ -129,5 +129,14 @@ describe('rows', () => {
     expect(shown('-SELECT >5ns')).toEqual(['s1', 'render', 'inner']);
     expect(shown('name=rend')).toEqual(['s1', 'render']);
     expect(filterSpans(many, '  ')).toBeNull();
+  });
+});
+
+describe('indents', () => {
+  it('are twelve pixels a level, less in deep traces, and never take the room of names', () => {
+    expect(indentOf(3, 5, 300)).toBe(36);
+    expect(indentOf(20, 20, 300)).toBe(120);
+    expect(indentOf(2, 500, 300)).toBe(6);
+    expect(indentOf(500, 500, 300)).toBe(120);
   });
 });

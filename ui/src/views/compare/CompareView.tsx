@@ -132,7 +132,7 @@ export default function CompareView() {
         <span className="grow" />
         <ComparePresets service={service} range={resolved} />
       </div>
-      <div className="bar">
+      <div className="bar sides">
         <SideEditor name="a" title="A, baseline" side={sides.a} shown={rangeA} isSpans={isSpans} />
         <span className="muted">→</span>
         <SideEditor name="b" title="B, compared" side={sides.b} shown={rangeB} isSpans={isSpans} />

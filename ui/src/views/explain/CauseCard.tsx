@@ -83,11 +83,9 @@ function Against({ cause: { slow_ms, fast_ms, delta_ms, interval_ms, share, wait
     <div className="against">
       {bar(sides[0], slow_ms, 'var(--more)', waiting_for_cpu_ms)}
       {bar(sides[1], fast_ms, 'var(--less)', 0)}
-      <span />
-      <span className="muted">
-        {ms(delta_ms)} more, {ms(interval_ms[0])} to {ms(interval_ms[1])} with 95 % confidence
+      <span className="muted told">
+        {ms(delta_ms)} more ({ms(interval_ms[0])} to {ms(interval_ms[1])} with 95 % confidence), {formatShare(share)} of the difference
       </span>
-      <span className="number" title="of the whole difference">{formatShare(share)}</span>
     </div>
   );
 }

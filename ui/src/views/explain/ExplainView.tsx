@@ -47,7 +47,7 @@ export default function ExplainView() {
       </div>
       <div className="view-body" tabIndex={0} role="region" aria-label="Explanation">
         <Progress what={`samples of ${isTraceId(target) ? 'the trace' : change ? 'requests before and after' : 'the slow and the fast spans'}`} answer={answer} />
-        {answer.error && <Failure error={answer.error} what="explanations" retry={answer.retry} />}
+        {answer.error && answer.error.position === null && <Failure error={answer.error} what="Explanations" retry={answer.retry} />}
         {!target && (
           <Empty title="What should be explained?">
             <p>
@@ -58,7 +58,7 @@ export default function ExplainView() {
         )}
         {answer.value && <Story explanation={answer.value} target={target} baseline={baseline} />}
       </div>
-      <EvidenceStrip evidence={answer.value?.exactness ?? null} extra={answer.value ? undefined : 'nothing explained yet'} />
+      <EvidenceStrip evidence={answer.value?.exactness ?? null} extra={answer.value ? undefined : answer.error ? 'no answer' : 'nothing explained yet'} />
     </>
   );
 }
@@ -100,9 +100,7 @@ function Story({ explanation, target, baseline }: { explanation: Explanation; ta
     <div className="explain">
       <section className="panel verdict" aria-label="Verdict">
         <div className="row">
-          <b className="grow" style={{ overflowWrap: 'anywhere' }}>
-            {explanation.headline}
-          </b>
+          <b className="headline">{explanation.headline}</b>
           <CopyButton text={explanation.markdown} label="Copy as Markdown" />
         </div>
         <div className="muted" style={{ fontSize: 12 }}>

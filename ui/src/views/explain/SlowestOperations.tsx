@@ -3,7 +3,7 @@ import { readServices } from '../../api/services';
 import { useAnswer } from '../../api/useAnswer';
 import { NothingHere } from '../../app/NothingHere';
 import { Shown } from '../../app/Waiting';
-import { formatDuration, formatRate } from '../../format/units';
+import { formatDuration, formatRate, rateUnitFor } from '../../format/units';
 import type { ResolvedRange } from '../../location/timeRange';
 import { hrefOf } from '../../location/urlState';
 import { slowestOf } from '../../traceql/narrow';
@@ -21,6 +21,7 @@ export function SlowestOperations({ range }: { range: ResolvedRange }) {
           .sort((a, b) => b.p95_ns - a.p95_ns)
           .slice(0, SHOWN);
         if (slowest.length === 0) return <NothingHere signal="spans" />;
+        const rateUnit = rateUnitFor(slowest.map((operation) => operation.rate));
         return (
           <section className="panel slowest" aria-label="Slowest operations">
             <h2>Slowest operations: explain their slowest twentieth</h2>
@@ -33,8 +34,8 @@ export function SlowestOperations({ range }: { range: ResolvedRange }) {
                         <span className="muted">{service}</span> {operation}
                       </a>
                     </td>
-                    <td className="number">{formatRate(rate)}</td>
-                    <td className="number">
+                    <td className="number extra">{formatRate(rate, rateUnit)}</td>
+                    <td className="number extra">
                       {formatDuration(p50_ns)} <span className="muted">P50</span>
                     </td>
                     <td className="number">

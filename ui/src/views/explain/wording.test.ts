@@ -39,6 +39,7 @@ describe('wording of explanations', () => {
     const explanation = { slow: side(1, 1900), fast: side(214, 150) } as Explanation;
     expect(sidesOf(explanation, '')).toBe('1 request at 1.9 s against 214 at 150 ms on average, of the same operation around its median.');
     const comparison = { change: 'faster' as const, before: side(40, 900), after: side(30, 100), delta_ms: -800, interval_ms: [-850, -750] as [number, number], functions: [] };
+    expect(sidesOf({ ...explanation, fast: side(0, 0) }, '')).toBe('1 request at 1.9 s; there are none of the same operation to compare with.');
     expect(sidesOf({ ...explanation, comparison }, '')).toBe('40 requests before the change, 30 requests after it.');
     expect(sideNames({})).toEqual(['slow', 'fast']);
     expect(sideNames({ comparison })).toEqual(['before', 'after']);

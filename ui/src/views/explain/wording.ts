@@ -46,6 +46,7 @@ export function detailsOf({ calls, where, delta_ms, waiting_for_cpu_ms = 0 }: Ca
 export function sidesOf({ slow, fast, comparison }: Explanation, baseline: string): string {
   const spans = (count: number) => `${formatCount(count)} request${count === 1 ? '' : 's'}`;
   if (comparison) return `${spans(comparison.before.spans)} before the change, ${spans(comparison.after.spans)} after it.`;
+  if (fast.spans === 0) return `${spans(slow.spans)} at ${ms(slow.mean_ms)}${slow.spans > 1 ? ' on average' : ''}; ${baseline ? 'the baseline selects none' : 'there are none of the same operation'} to compare with.`;
   const against = baseline ? 'that the baseline selects' : 'of the same operation around its median';
   return `${spans(slow.spans)} at ${ms(slow.mean_ms)} against ${formatCount(fast.spans)} at ${ms(fast.mean_ms)} on average, ${against}.`;
 }

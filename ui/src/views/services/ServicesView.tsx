@@ -8,7 +8,7 @@ import { FitToData } from '../../app/FitToData';
 import { NothingHere } from '../../app/NothingHere';
 import { Failure, Progress } from '../../app/Waiting';
 import { dateAndTime } from '../../format/clock';
-import { formatCount } from '../../format/units';
+import { counted } from '../../format/units';
 import { useKeys } from '../../keys/keyLayer';
 import { openView, useParam } from '../../location/urlState';
 import { refreshNow, useTimeRange } from '../../location/useTimeRange';
@@ -90,7 +90,7 @@ export default function ServicesView() {
           <ServicesTable services={services} span={answer.value?.span ?? resolved} rows={rows} open={open} toggle={toggle} order={order} setOrder={setOrder} at={at} setAt={setAt} />
         </div>
       )}
-      <EvidenceStrip evidence={null} extra={answer.value ? `${formatCount(services.length)} services, ${formatCount(operations)} operations; rates, errors and percentiles from stored spans` : 'reading'} />
+      <EvidenceStrip evidence={null} extra={answer.value ? `${counted(services.length, 'service')}, ${counted(operations, 'operation')}; rates, errors and percentiles from stored spans` : 'reading'} />
     </>
   );
 }

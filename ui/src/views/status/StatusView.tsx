@@ -160,7 +160,7 @@ function Others({ status }: { status: ServerStatus }) {
               .filter(([, value]) => value === null || typeof value !== 'object')
               .map(([key, value]) => (
                 <div key={key} style={{ display: 'contents' }}>
-                  <dt>{key.replaceAll('_', ' ')}</dt>
+                  <dt>{factName(key)}</dt>
                   <dd className={/drop|reject|error|fail/.test(key) && Number(value) > 0 ? 'error-text' : ''}>{valueText(key, value)}</dd>
                 </div>
               ))}
@@ -170,6 +170,9 @@ function Others({ status }: { status: ServerStatus }) {
     </div>
   );
 }
+
+/** The value says its unit itself. */
+const factName = (key: string) => key.replace(/_(ns|s)$/, '').replaceAll('_', ' ').replace(/^cpu$/, 'CPU');
 
 function valueText(key: string, value: unknown): string {
   if (typeof value === 'number') {

@@ -10,7 +10,7 @@ import { SplitPanes } from '../../app/SplitPanes';
 import { Empty, Failure, Progress } from '../../app/Waiting';
 import type { Exactness } from '../../api/evidence';
 import { dateAndTime, utc } from '../../format/clock';
-import { formatDuration } from '../../format/units';
+import { counted, formatDuration } from '../../format/units';
 import { useKeys } from '../../keys/keyLayer';
 import { hrefOf, openView, useParam } from '../../location/urlState';
 import { clockSkews } from '../../waterfall/clockSkew';
@@ -87,9 +87,9 @@ export default function TraceView({ traceId }: { traceId: string }) {
           {dateAndTime(trace.originMs)}
         </span>
         <span>
-          {trace.count.toLocaleString('en-US')} spans, {trace.services.length} services
+          {counted(trace.count, 'span')}, {counted(trace.services.length, 'service')}
         </span>
-        {errors > 0 && <span className="error-text">✕ {errors} {errors === 1 ? 'error' : 'errors'}</span>}
+        {errors > 0 && <span className="error-text">✕ {counted(errors, 'error')}</span>}
         {trace.orphans > 0 && <span className="warn-text">{trace.orphans} {trace.orphans === 1 ? 'span without its parent' : 'spans without their parents'}</span>}
         {skews.slice(0, 1).map((skew) => (
           <span key={skew.callee} className="warn-text" title="Times of different machines can't be compared closer than this">

@@ -11,7 +11,7 @@ import { SplitPanes } from '../../app/SplitPanes';
 import { Empty, Failure, Progress, Shown } from '../../app/Waiting';
 import { SeriesChart } from '../../charts/SeriesChart';
 import { dateAndTime } from '../../format/clock';
-import { formatCount, formatDuration } from '../../format/units';
+import { counted, formatCount, formatDuration } from '../../format/units';
 import { countIn, extentOf, formatBox, type HeatBox, type HeatGrid, parseBox } from '../../heatmap/grid';
 import { Heatmap } from '../../heatmap/Heatmap';
 import { useKeys } from '../../keys/keyLayer';
@@ -29,7 +29,7 @@ const examplesFor = (service: string) => ['{ }', ...(service ? [`{ resource.serv
 
 /** What the list holds of what was found. */
 function describeList(count: number, listed: FoundSpans['listed'], grid: HeatGrid | null): string {
-  const spans = `${formatCount(count)} spans listed`;
+  const spans = `${counted(count, 'span')} listed`;
   if (listed === 'all' || (listed === 'in the box' && count < LIMIT)) return spans;
   const others = grid?.sampled ? '; more match, which the heatmap does not count' : ` of ${formatCount(grid?.total ?? 0)}`;
   return `${spans}: the ${listed === 'in the box' ? 'newest in the box' : listed}${others}`;
@@ -120,7 +120,7 @@ export default function TracesView() {
                 {box && (
                   <div className="choice">
                     <span>
-                      <b>{formatCount(boxed)}</b> requests of {formatDuration(box.lowNs)} to {formatDuration(box.highNs)}, {dateAndTime(box.fromMs)} – {dateAndTime(box.toMs)}:
+                      <b>{formatCount(boxed)}</b> {boxed === 1 ? 'request' : 'requests'} of {formatDuration(box.lowNs)} to {formatDuration(box.highNs)}, {dateAndTime(box.fromMs)} – {dateAndTime(box.toMs)}:
                     </span>
                     <button className="primary" onClick={explain} title="e">
                       Explain
@@ -146,7 +146,7 @@ export default function TracesView() {
       </div>
       <EvidenceStrip
         evidence={isMetrics ? null : evidence}
-        extra={isMetrics ? `${formatCount(metrics.value?.length ?? 0)} series, counted from all spans that match` : rows ? describeList(rows.length, listed, grid) : undefined}
+        extra={isMetrics ? metrics.value ? `${counted(metrics.value.length, 'series', 'series')}, counted from all spans that match` : undefined : rows ? describeList(rows.length, listed, grid) : undefined}
       />
     </>
   );
