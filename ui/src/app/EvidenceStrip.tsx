@@ -1,6 +1,7 @@
 // On every answer: what stands behind it. A click on a number says where it comes from.
 import { useState } from 'react';
 import type { Exactness } from '../api/evidence';
+import { useIsWaiting } from '../api/inFlight';
 import { formatCount, formatShare } from '../format/units';
 
 interface Fact {
@@ -40,6 +41,7 @@ function evidenceFacts(evidence: Exactness): Fact[] {
 
 export function EvidenceStrip({ evidence, extra }: { evidence: Exactness | null; extra?: string }) {
   const [open, setOpen] = useState<string | null>(null);
+  const isWaiting = useIsWaiting();
   const facts = evidence ? evidenceFacts(evidence) : [];
   const shown = facts.find((fact) => fact.id === open);
   return (
@@ -49,7 +51,7 @@ export function EvidenceStrip({ evidence, extra }: { evidence: Exactness | null;
           <b>{fact.text}</b> {fact.label}
         </button>
       ))}
-      {facts.length === 0 && <span className="muted">{extra ?? 'No evidence came with this answer.'}</span>}
+      {facts.length === 0 && <span className="muted">{extra ?? (isWaiting ? 'reading' : 'No evidence came with this answer.')}</span>}
       {facts.length > 0 && extra && <span className="muted">{extra}</span>}
       {shown && (
         <div className="menu origin" role="status">

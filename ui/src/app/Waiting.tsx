@@ -4,8 +4,10 @@ import type { ApiError } from '../api/request';
 import type { Answer } from '../api/useAnswer';
 import { CopyButton } from './CopyButton';
 
-/** Nothing under 200 ms: a flash of progress is noise. */
-export function Progress({ what, answer }: { what: string; answer: Pick<Answer<unknown>, 'loading' | 'startedAt' | 'cancel'> }) {
+type Awaiting = Pick<Answer<unknown>, 'loading' | 'startedAt' | 'cancel'> & { value?: unknown };
+
+/** Nothing under 200 ms: a flash of progress is noise. Over what is there already: that must not move. */
+export function Progress({ what, answer, over = answer.value !== null && answer.value !== undefined }: { what: string; answer: Awaiting; over?: boolean }) {
   const [elapsed, setElapsed] = useState(0);
   useEffect(() => {
     if (!answer.loading) return;
@@ -17,7 +19,7 @@ export function Progress({ what, answer }: { what: string; answer: Pick<Answer<u
   }, [answer.loading, answer.startedAt]);
   if (!answer.loading || elapsed < 200) return null;
   return (
-    <div className="progress" role="status">
+    <div className={over ? 'progress over' : 'progress'} role="status">
       <span className="track" aria-hidden="true" />
       <span>
         Reading {what} · {(elapsed / 1000).toFixed(1)} s
@@ -50,7 +52,7 @@ export function Failure({ error, what, retry }: { error: ApiError; what: string;
   }
   return (
     <div className="notice failed" role="alert">
-      <h2>{error.kind === 'unreachable' ? 'The server does not answer' : `${what} could not be read`}</h2>
+      <h2>{error.kind === 'unreachable' ? 'The server does not answer' : `${what.charAt(0).toUpperCase()}${what.slice(1)} could not be read`}</h2>
       <p className="mono">{error.message}</p>
       {error.suggestion && <p>Did you mean {error.suggestion}?</p>}
       <p className="row">

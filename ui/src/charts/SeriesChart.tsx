@@ -5,6 +5,7 @@ import { timeWithUtc } from '../format/clock';
 import { clockTicks, labelAnchor } from '../format/timeTicks';
 import { serviceColours } from '../theme/evenPalette';
 import { useTheme } from '../theme/theme';
+import { valueScale } from './valueScale';
 
 export interface Line {
   label: string;
@@ -18,10 +19,15 @@ interface Props {
   height?: number;
   format: (value: number) => string;
   label: string;
+  /** One line alone needs no name, unless it is one of several that could be. */
+  named?: boolean;
   onRange?: (fromMs: number, toMs: number) => void;
 }
 
-export function SeriesChart({ lines, fromMs, toMs, height = 110, format, label, onRange }: Props) {
+/** Least distance of two ticks. */
+const TICK_PX = 40;
+
+export function SeriesChart({ lines, fromMs, toMs, height = 110, format, label, named = lines.length > 1, onRange }: Props) {
   const theme = useTheme();
   const box = useRef<HTMLDivElement>(null);
   const { width } = useElementSize(box);
@@ -29,11 +35,12 @@ export function SeriesChart({ lines, fromMs, toMs, height = 110, format, label, 
   const [hover, setHover] = useState<number | null>(null);
   const colours = useMemo(() => serviceColours(lines.map((line) => line.label), theme), [lines, theme]);
   const colourOf = (label: string) => (lines.length === 1 ? 'var(--accent)' : colours.get(label)!);
-  const highest = useMemo(() => Math.max(1e-12, ...lines.flatMap((line) => line.points.map((point) => point.value))), [lines]);
+  const highest = useMemo(() => lines.reduce((most, line) => line.points.reduce((high, point) => Math.max(high, point.value), most), 0), [lines]);
   const plot = { left: 84, right: Math.max(85, width - 12), top: 8, bottom: height - 20 };
+  const { top, ticks } = valueScale(highest, Math.max(2, (plot.bottom - plot.top) / TICK_PX));
   // The last step may end after the range does.
   const x = (at: number) => plot.left + Math.min(1, Math.max(0, (at - fromMs) / (toMs - fromMs))) * (plot.right - plot.left);
-  const y = (value: number) => plot.bottom - (value / highest) * (plot.bottom - plot.top);
+  const y = (value: number) => plot.bottom - (value / top) * (plot.bottom - plot.top);
   const timeAt = (clientX: number) => {
     const local = clientX - box.current!.getBoundingClientRect().left;
     return fromMs + (Math.min(1, Math.max(0, (local - plot.left) / (plot.right - plot.left))) * (toMs - fromMs));
@@ -58,11 +65,11 @@ export function SeriesChart({ lines, fromMs, toMs, height = 110, format, label, 
       }}
     >
       <svg width={width} height={height} role="img" aria-label={`${label}: highest ${format(highest)}`} style={{ display: 'block', fontSize: 11 }}>
-        {[0, 0.5, 1].map((share) => (
-          <g key={share}>
-            <line x1={plot.left} x2={plot.right} y1={y(highest * share)} y2={y(highest * share)} stroke="var(--line)" />
-            <text x={plot.left - 6} y={y(highest * share) + 4} textAnchor="end" fill="var(--muted)">
-              {format(highest * share)}
+        {ticks.map((tick) => (
+          <g key={tick}>
+            <line x1={plot.left} x2={plot.right} y1={y(tick)} y2={y(tick)} stroke="var(--line)" />
+            <text x={plot.left - 6} y={y(tick) + 4} textAnchor="end" fill="var(--muted)">
+              {format(tick)}
             </text>
           </g>
         ))}
@@ -71,9 +78,19 @@ export function SeriesChart({ lines, fromMs, toMs, height = 110, format, label, 
             {tick.label}
           </text>
         ))}
-        {lines.map((line, index) => (
-          <path key={line.label + index} d={pathOf(line, x, y)} fill="none" stroke={colourOf(line.label)} strokeWidth={1.5} />
-        ))}
+        {lines.map((line, index) =>
+          // A line needs two points; one alone would not be seen.
+          line.points.length === 1 ? (
+            <circle key={line.label + index} cx={x(line.points[0]!.at)} cy={y(line.points[0]!.value)} r={2.5} fill={colourOf(line.label)} />
+          ) : (
+            <path key={line.label + index} d={pathOf(line, x, y)} fill="none" stroke={colourOf(line.label)} strokeWidth={1.5} />
+          ),
+        )}
+        {lines.every((line) => line.points.length === 0) && (
+          <text x={(plot.left + plot.right) / 2} y={(plot.top + plot.bottom) / 2} textAnchor="middle" fill="var(--muted)" style={{ fontSize: 12 }}>
+            nothing in this time range
+          </text>
+        )}
         {drag && <rect x={x(Math.min(drag.from, drag.to))} width={Math.abs(x(drag.to) - x(drag.from))} y={plot.top} height={plot.bottom - plot.top} fill="var(--accent)" opacity={0.2} />}
         {hover !== null && !drag && <line x1={x(hover)} x2={x(hover)} y1={plot.top} y2={plot.bottom} stroke="var(--line-strong)" />}
       </svg>
@@ -88,7 +105,7 @@ export function SeriesChart({ lines, fromMs, toMs, height = 110, format, label, 
           ))}
         </div>
       )}
-      {lines.length > 1 && (
+      {named && (
         <ul className="chart-legend">
           {lines.map((line, index) => (
             <li key={line.label + index}>

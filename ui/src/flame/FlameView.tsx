@@ -47,6 +47,8 @@ export interface FlameViewProps {
   /** The whole of it, with addresses and labels, as a file: only the server can write that. */
   pprof?: (signal: AbortSignal) => Promise<ArrayBuffer>;
   onLoaded?: (loaded: LoadedFlame) => void;
+  /** Why there may be no samples, and what to try. */
+  whenEmpty?: string;
   /** A second graph on the page leaves the keys to the first. */
   keys?: boolean;
 }
@@ -55,7 +57,9 @@ export interface FlameViewProps {
 const CHROME_HEIGHT = 104;
 const LEAST_TABLE = 140;
 
-export function FlameView({ bytes, unit, title, prefix = '', diffMode: wantedMode = 'share', sizes: knownSizes, timed, pprof, onLoaded, keys = true }: FlameViewProps) {
+const NO_SAMPLES_OF_SPANS = 'The selection holds no sample of this type. It may be shorter than the sampling interval, not profiled, or its samples carry no span id. A wider scope (trace, process) or another type may show more.';
+
+export function FlameView({ bytes, unit, title, prefix = '', diffMode: wantedMode = 'share', sizes: knownSizes, timed, pprof, onLoaded, whenEmpty = NO_SAMPLES_OF_SPANS, keys = true }: FlameViewProps) {
   const theme = useTheme();
   const id = useId();
   const [state, change] = useFlameState(prefix);
@@ -188,7 +192,7 @@ export function FlameView({ bytes, unit, title, prefix = '', diffMode: wantedMod
         {state.transforms.length > 0 ? (
           <button onClick={undo}>Undo the last one</button>
         ) : (
-          <p>The selection holds no sample of this type. It may be shorter than the sampling interval, not profiled, or its samples carry no span id. A wider scope (trace, process) or another type may show more.</p>
+          <p>{whenEmpty}</p>
         )}
       </Empty>
     );

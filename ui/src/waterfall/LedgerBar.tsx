@@ -25,13 +25,13 @@ export function LedgerBar({ ledger, of }: { ledger: Ledger; of: string }) {
           <i key={index} style={{ width: `${(part.ns / whole) * 100}%`, background: WORDS[part.kind]?.[1] ?? 'var(--unknown)' }} />
         ))}
       </div>
-      <div className="words">
+      <div className={parts.length > 0 ? 'words' : 'words pending'}>
         <span>
           <b>{formatDuration(ledger.duration_ns)}</b>{' '}
           <span className="label" title={of}>
             {of}
           </span>{' '}
-          =
+          = {parts.length === 0 && <span className="muted">…</span>}
         </span>
         {parts.map((part, index) => (
           <span key={index}>

@@ -144,7 +144,7 @@ export default function CompareView() {
           <>
             <Progress what={what} answer={diff} />
             {diff.error && <Failure error={diff.error} what={what} retry={diff.retry} />}
-            {diff.value && <FlameView bytes={diff.value} unit={unit} title={`${service} A to B`} diffMode={mode} sizes={sizes} onLoaded={onLoaded} />}
+            {diff.value && <FlameView bytes={diff.value} unit={unit} title={`${service} A to B`} diffMode={mode} sizes={sizes} onLoaded={onLoaded} whenEmpty={isSpans ? undefined : `${service} has no such samples on either side. Another time, other labels or another type may show some.`} />}
           </>
         ) : (
           <div style={{ display: 'grid', gridTemplateColumns: '1fr 1fr', gap: 1, background: 'var(--line)', height: '100%', minHeight: 0 }}>

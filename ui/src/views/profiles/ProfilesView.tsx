@@ -93,6 +93,7 @@ export default function ProfilesView() {
                   toMs={resolved.toMs}
                   height={PLOT_HEIGHT}
                   label={`${typeLabel(type)} of ${chosen}`}
+                  named={groupBy !== ''}
                   format={(value) => (unit === 'nanoseconds' ? formatCores(value) : `${formatValue(value, unit)}/s`)}
                   onRange={(from, to) => setRange({ from: String(Math.round(from)), to: String(Math.round(to)) })}
                 />
@@ -103,9 +104,9 @@ export default function ProfilesView() {
         </div>
         <Progress what={`the ${typeLabel(type)} flame graph of ${chosen}`} answer={flame} />
         {flame.error && <Failure error={flame.error} what="flame graphs" retry={flame.retry} />}
-        {flame.value && <FlameView bytes={flame.value} unit={unit} title={`${chosen} ${typeLabel(type)}`} onLoaded={onLoaded} pprof={(signal) => selectionPprof({ typeId: type, selector, range: resolved }, signal)} />}
+        {flame.value && <FlameView bytes={flame.value} unit={unit} title={`${chosen} ${typeLabel(type)}`} onLoaded={onLoaded} whenEmpty={`${chosen} has no ${typeLabel(type)} samples${labels ? ' with these labels' : ''} in this time range. A wider time range${labels ? ', fewer labels' : ''} or another type may show some.`} pprof={(signal) => selectionPprof({ typeId: type, selector, range: resolved }, signal)} />}
       </div>
-      <EvidenceStrip evidence={evidence} extra={nodes ? `${nodes.toLocaleString('en-US')} frames · ${chosen} · ${typeLabel(type)}` : undefined} />
+      <EvidenceStrip evidence={evidence} extra={flame.error ? 'no answer' : nodes ? `${nodes.toLocaleString('en-US')} frames · ${chosen} · ${typeLabel(type)}` : undefined} />
     </>
   );
 }

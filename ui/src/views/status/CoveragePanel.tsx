@@ -13,9 +13,9 @@ export function CoveragePanel({ answer }: { answer: Answer<Coverage> }) {
       {answer.error && <Failure error={answer.error} what="the coverage" retry={answer.retry} />}
       {value && (
         <dl>
-          <Line title="Spans with samples" part={value.profiledSpans} whole={value.spans} unit="spans" hint="Low: spans are short, or their profiler does not tell samples their span." />
-          <Line title="Samples with a span" part={value.linkedSamples} whole={value.samples} unit="CPU samples" hint="Low: switch on span correlation in the profiler." />
-          <Line title="Samples with a name" part={value.symbolised} whole={value.symbolised === null ? null : 1} unit="" hint="Low: binaries are stripped; keep or upload their symbols." />
+          <Line title="Spans with samples" part={value.profiledSpans} whole={value.spans} of={`${formatCount(value.spans ?? 0)} spans`} hint="Low: spans are short, or their profiler does not tell samples their span." />
+          <Line title="Samples with a span" part={value.linkedSamples} whole={value.samples} of={`${formatCount(value.samples ?? 0)} CPU samples`} hint="Low: switch on span correlation in the profiler." />
+          <Line title="Samples with a name" part={value.symbolised} whole={value.symbolised === null ? null : 1} of="CPU time" hint="Low: binaries are stripped; keep or upload their symbols." />
           <dt>Clock skew</dt>
           <dd>
             {value.skews === null ? (
@@ -38,7 +38,7 @@ export function CoveragePanel({ answer }: { answer: Answer<Coverage> }) {
   );
 }
 
-function Line({ title, part, whole, unit, hint }: { title: string; part: number | null; whole: number | null; unit: string; hint: string }) {
+function Line({ title, part, whole, of, hint }: { title: string; part: number | null; whole: number | null; of: string; hint: string }) {
   const share = part !== null && whole ? part / whole : null;
   return (
     <>
@@ -51,7 +51,7 @@ function Line({ title, part, whole, unit, hint }: { title: string; part: number 
             <span className="share-bar" aria-hidden="true">
               <i style={{ width: `${Math.min(100, share * 100)}%` }} />
             </span>
-            <b>{formatShare(Math.min(1, share))}</b> {unit && <span className="muted">of {formatCount(whole!)} {unit}</span>} {share < 0.5 && <span className="warn-text">{hint}</span>}
+            <b>{formatShare(Math.min(1, share))}</b> <span className="muted">of {of}</span> {share < 0.5 && <span className="warn-text">{hint}</span>}
           </>
         )}
       </dd>

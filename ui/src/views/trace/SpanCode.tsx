@@ -53,9 +53,11 @@ export function SpanCode({ trace, traceId, span: chosen, facts, onEvidence }: Pr
     return ofTrace ? readProfile(ofTrace, signal) : cohortFlame({ query, type, range, scope }, signal);
   });
   const pprof = (signal: AbortSignal) => (ofTrace ? readProfile(ofTrace, signal, 'pprof') : cohortPprof({ query, type, range, scope }, signal));
-  const remoteLedger = useAnswer(`${traceId}|${spanId}|${type}`, (signal) => cohortLedger({ query, type, range, scope: 'span' }, signal));
+  const remoteLedger = useAnswer(`${traceId}|${spanId}|${type}`, async (signal) => ({ spanId, ledger: await cohortLedger({ query, type, range, scope: 'span' }, signal) }));
   const ledger = useMemo<Ledger>(() => {
-    if (remoteLedger.value) return remoteLedger.value;
+    if (remoteLedger.value?.spanId === spanId) return remoteLedger.value.ledger;
+    // What the page could reckon itself knows less, and would be contradicted a moment later.
+    if (!remoteLedger.error) return { duration_ns: trace.duration[span]!, parts: [] };
     const own = spanLedger(trace, span, facts?.[spanId]);
     return {
       duration_ns: own.durationNs,
@@ -66,10 +68,10 @@ export function SpanCode({ trace, traceId, span: chosen, facts, onEvidence }: Pr
         { kind: 'unexplained', ns: own.unexplainedNs },
       ],
     };
-  }, [remoteLedger.value, trace, span, facts, spanId]);
+  }, [remoteLedger.value, remoteLedger.error, trace, span, facts, spanId]);
   const [exactness, setExactness] = useState<Exactness | null>(null);
   const onLoaded = useCallback((loaded: LoadedFlame) => setExactness(loaded.exactness), []);
-  useEffect(() => onEvidence(exactness && { ...exactness, explained: explainedShare(ledger) }), [exactness, ledger, onEvidence]);
+  useEffect(() => onEvidence(exactness && { ...exactness, explained: ledger.parts.length > 0 ? explainedShare(ledger) : undefined }), [exactness, ledger, onEvidence]);
   const timed = {
     key: `timed|${traceId}|${subject}|${scope}|${type}`,
     load: (signal: AbortSignal) => {

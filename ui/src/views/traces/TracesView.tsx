@@ -2,14 +2,15 @@
 import './traces.css';
 import { useMemo, useState } from 'react';
 import type { Exactness } from '../../api/evidence';
-import { plainValue, queryMetricRange } from '../../api/traces';
+import { type MetricSeries, queryMetricRange } from '../../api/traces';
 import { useAnswer } from '../../api/useAnswer';
 import { EvidenceStrip } from '../../app/EvidenceStrip';
 import { FitToData } from '../../app/FitToData';
 import { NothingHere } from '../../app/NothingHere';
 import { SplitPanes } from '../../app/SplitPanes';
 import { Empty, Failure, Progress, Shown } from '../../app/Waiting';
-import { SeriesChart } from '../../charts/SeriesChart';
+import { type Line, SeriesChart } from '../../charts/SeriesChart';
+import { seriesNames } from '../../charts/seriesNames';
 import { dateAndTime } from '../../format/clock';
 import { counted, formatCount, formatDuration } from '../../format/units';
 import { countIn, extentOf, formatBox, type HeatBox, type HeatGrid, parseBox } from '../../heatmap/grid';
@@ -26,6 +27,11 @@ import { type FoundSpans, inBox, LIMIT, stepSeconds, useFoundSpans } from './use
 
 /** Questions that most stores can answer; the widest first. */
 const examplesFor = (service: string) => ['{ }', ...(service ? [`{ resource.service.name = ${JSON.stringify(service)} }`] : []), '{ duration > 500ms }', '{ status = error }', '{ profile.cpu > 200ms }', '{ } | quantile_over_time(duration, .99) by (resource.service.name)'];
+
+const namedLines = (series: readonly MetricSeries[]): Line[] => {
+  const names = seriesNames(series);
+  return series.map((line, index) => ({ label: names[index]!, points: (line.samples ?? []).map((sample) => ({ at: Number(sample.timestampMs), value: sample.value ?? 0 })) }));
+};
 
 /** What the list holds of what was found. */
 function describeList(count: number, listed: FoundSpans['listed'], grid: HeatGrid | null): string {
@@ -93,16 +99,14 @@ export default function TracesView() {
           <div className="pane" style={{ height: '100%', padding: 12 }}>
             <Shown answer={metrics} what="metrics">
               {(series) => (
-                <>
-                  <SeriesChart
-                    lines={series.map((line) => ({ label: (line.labels ?? []).map((label) => plainValue(label.value)).join(' '), points: (line.samples ?? []).map((sample) => ({ at: Number(sample.timestampMs), value: sample.value ?? 0 })) }))}
-                    fromMs={resolved.fromMs}
-                    toMs={resolved.toMs}
-                    height={320}
-                    label={query}
-                    format={(value) => (/duration/.test(query) ? formatDuration(value * 1e9) : String(Number(value.toPrecision(3))))}
-                  />
-                </>
+                <SeriesChart
+                  lines={namedLines(series)}
+                  fromMs={resolved.fromMs}
+                  toMs={resolved.toMs}
+                  height={320}
+                  label={query}
+                  format={(value) => (/duration/.test(query) ? formatDuration(value * 1e9) : String(Number(value.toPrecision(3))))}
+                />
               )}
             </Shown>
           </div>
@@ -110,7 +114,7 @@ export default function TracesView() {
           <SplitPanes
             left={
               <>
-                <Progress what="spans" answer={found} />
+                <Progress what="spans" answer={found} over={rows !== null} />
                 {found.error && found.error.position === null && <Failure error={found.error} what="trace search" retry={found.retry} />}
                 {grid && grid.total > 0 && (
                   <Heatmap grid={grid} box={box} onBox={setBox}>
@@ -146,7 +150,7 @@ export default function TracesView() {
       </div>
       <EvidenceStrip
         evidence={isMetrics ? null : evidence}
-        extra={isMetrics ? metrics.value ? `${counted(metrics.value.length, 'series', 'series')}, counted from all spans that match` : undefined : rows ? describeList(rows.length, listed, grid) : undefined}
+        extra={error ? 'no answer' : isMetrics ? metrics.value ? `${counted(metrics.value.length, 'series', 'series')}, counted from all spans that match` : undefined : rows ? describeList(rows.length, listed, grid) : undefined}
       />
     </>
   );
