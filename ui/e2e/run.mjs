@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process';
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { sendLongTrace } from './longTrace.mjs';
+import { sendDeepTrace, sendLongTrace } from './longTrace.mjs';
 import { sendShop } from './shop.mjs';
 import { startServer, writeShopSource } from './server.mjs';
 
@@ -16,6 +16,7 @@ try {
   const endMs = Date.now() - 5000;
   await sendShop(server.origin, endMs);
   await sendLongTrace(server.origin, endMs - 40 * 60_000);
+  await sendDeepTrace(server.origin, endMs - 40 * 60_000);
   const runner = spawn(process.execPath, ['--test', '--test-concurrency=1', '--test-reporter=spec', ...files.map((name) => join(import.meta.dirname, name))], { stdio: 'inherit', env: { ...process.env, HOTSPAN: server.origin, SHOP_END: String(endMs) } });
   code = await new Promise((done) => runner.once('exit', done));
 } finally {

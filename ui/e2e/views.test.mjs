@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { after, before, test } from 'node:test';
 import { addressHas, goTo, launch, openPage, origin, press, settle } from './browser.mjs';
+import { DEEP_TRACE } from './longTrace.mjs';
 import { CULPRIT, MINUTES, shop } from './shop.mjs';
 
 let browser;
@@ -247,6 +248,54 @@ test('narrow windows keep everything in reach', async () => {
   }
   await goTo(page, 'services');
   assert.ok((await page.locator('.services td').first().boundingBox()).width >= 160, 'names of services can be read');
+  await page.finish();
+});
+
+// Scenario: every view on a telephone.
+// Guarantee: nothing is wider than the window, no control lies under another or outside, and all views can be reached.
+test('controls stay apart on the narrowest windows', async () => {
+  const page = await openPage(browser, 'services', { viewport: { width: 420, height: 800 } });
+  for (const view of ['services', 'traces', `trace/${slowTraces[0]}`, 'profiles?service=tax', 'compare?service=tax&kind=spans', 'explain', `explain?target=${encodeURIComponent('{ resource.service.name = "web" && duration > 1s }')}`, 'status']) {
+    await goTo(page, view);
+    assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), `${view}: wider than the window`);
+    const covered = await page.evaluate(() =>
+      [...document.querySelectorAll('.nav a, .nav button, .nav select, .bar button, .bar select, .bar input, .bar textarea')]
+        .map((control) => [control, control.getBoundingClientRect()])
+        .filter(([control, { left, right, top, width, height }]) => {
+          const hit = document.elementFromPoint(left + width / 2, top + height / 2);
+          return left < 0 || right > innerWidth || !hit || !(control.contains(hit) || hit.contains(control));
+        })
+        .map(([control]) => control.textContent || control.getAttribute('aria-label')),
+    );
+    assert.deepEqual(covered, [], `${view}: out of reach`);
+  }
+  await page.finish();
+});
+
+// Scenario: a service and spans with names as long as a paragraph, two hundred levels deep.
+// Guarantee: each row of the waterfall has room for the span's name, and the ledger stays in its pane.
+test('long names and deep traces stay readable', async () => {
+  const page = await openPage(browser, `trace/${DEEP_TRACE}`);
+  await page.locator('.wf-row').nth(10).waitFor();
+  await settle(page);
+  const places = await page.evaluate(() => [...document.querySelectorAll('.wf-row .wf-name > :last-child')].map((name) => name.getBoundingClientRect().width));
+  assert.ok(places.length > 10 && places.every((width) => width >= 40), places.join(' '));
+  await press(page, ...Array(12).fill('j'));
+  assert.ok(await page.evaluate(() => [...document.querySelectorAll('.ledger .words > span')].every((word) => word.getBoundingClientRect().right <= innerWidth)), 'the ledger is cut off');
+  await page.finish();
+});
+
+// Scenario: spans are searched again, and the server takes its time.
+// Guarantee: the page says so over what is there, which stays where it is.
+test('reading again moves nothing', async () => {
+  const page = await openPage(browser, 'traces?service=web');
+  await settle(page);
+  const table = page.locator('.results');
+  const before = await table.boundingBox();
+  await page.route('**/api/search?*', () => undefined);
+  await page.getByRole('button', { name: 'Read again' }).click();
+  await page.locator('.progress', { hasText: 'Reading spans' }).waitFor();
+  assert.deepEqual(await table.boundingBox(), before);
   await page.finish();
 });
 
