@@ -45,9 +45,13 @@ impl Table {
         let widths: Vec<usize> = (0..headings.len()).map(|column| width(column).unwrap_or(0)).collect();
         let mut text = String::new();
         for row in lines() {
-            let cells = row.iter().zip(&widths).zip(&self.headings).map(|((cell, width), (_, align))| match align {
-                Align::Left => format!("{cell:<width$}"),
-                Align::Right => format!("{cell:>width$}"),
+            let cells = row.iter().zip(&widths).zip(&self.headings).map(|((cell, width), (_, align))| {
+                // Not by a width in `format!`, which takes none beyond 65,535: cells may be longer.
+                let room = " ".repeat(width - cell.chars().count());
+                match align {
+                    Align::Left => format!("{cell}{room}"),
+                    Align::Right => format!("{room}{cell}"),
+                }
             });
             text.push_str(cells.collect::<Vec<_>>().join("  ").trim_end());
             text.push('\n');
@@ -83,6 +87,15 @@ mod tests {
         table.row(["a\u{1b}[31mb".to_owned(), "5".to_owned()]);
         table.row(["c".to_owned(), "1234".to_owned()]);
         assert_eq!(table.draw(), "name        n\na?[31mb     5\nc        1234\n");
+    }
+
+    /// Scenario: a cell of a hundred thousand characters, as collapsed stacks have. Guarantee: it is drawn whole.
+    #[test]
+    fn cells_of_any_width() {
+        let long = "x".repeat(100_000);
+        let mut table = Table::new(&[("stacks", Align::Left), ("n", Align::Right)]);
+        table.row([long.clone(), "5".to_owned()]);
+        assert_eq!(table.draw().lines().nth(1), Some(format!("{long}  5").as_str()));
     }
 
     /// Scenario: lengths of every size. Guarantee: three digits that count, and the unit that fits.
