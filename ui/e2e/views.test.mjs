@@ -322,6 +322,23 @@ test('mistakes and emptiness are explained', async () => {
   await page.finish();
 });
 
+// Scenario: the server is gone when someone reads again, and back a moment later.
+// Guarantee: the page says who does not answer, once, and goes on when asked again.
+test('a server that is gone is named, and found again', async () => {
+  const page = await openPage(browser, 'services');
+  await page.locator('td a:text-is("web")').waitFor();
+  const isApi = (url) => url.pathname.startsWith('/api/');
+  await page.route(isApi, (route) => route.abort());
+  await page.getByRole('button', { name: 'Read again' }).click();
+  const said = page.getByRole('alert');
+  await said.getByText('The server does not answer').waitFor();
+  assert.ok((await said.innerText()).includes(new URL(origin).host));
+  await page.unroute(isApi);
+  await said.getByRole('button', { name: 'Try again' }).click();
+  await page.locator('td a:text-is("web")').waitFor();
+  await page.finish();
+});
+
 // Scenario: an answer that takes long.
 // Guarantee: the page says what it reads and for how long, and stops when told to.
 test('a long question shows progress and can be cancelled', async () => {

@@ -84,7 +84,7 @@ async function ask(where: string, init: RequestInit): Promise<Response> {
     response = await fetch(where, init);
   } catch (cause) {
     if (init.signal?.aborted) throw new ApiError('cancelled', 'Cancelled.', where);
-    throw new ApiError('unreachable', `The server does not answer (${cause instanceof Error ? cause.message : 'network error'}).`, where);
+    throw new ApiError('unreachable', cause instanceof Error ? cause.message : 'network error', where);
   }
   if (!response.ok) throw await failure(response, where);
   // A server that answers every unknown path with the page itself does not have this endpoint.

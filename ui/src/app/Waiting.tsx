@@ -53,12 +53,16 @@ export function Failure({ error, what, retry }: { error: ApiError; what: string;
   return (
     <div className="notice failed" role="alert">
       <h2>{error.kind === 'unreachable' ? 'The server does not answer' : `${what.charAt(0).toUpperCase()}${what.slice(1)} could not be read`}</h2>
-      <p className="mono">{error.message}</p>
+      <p className="mono">{error.kind === 'unreachable' ? `${location.host}: ${error.message}` : error.message}</p>
       {error.suggestion && <p>Did you mean {error.suggestion}?</p>}
       <p className="row">
         {retry && <button onClick={retry}>Try again</button>}
         <CopyButton text={`${error.address}\n${error.status} ${error.message}`} label="Copy details" />
-        {error.kind === 'unreachable' && <span className="muted">Is `hotspan serve` running on this address?</span>}
+        {error.kind === 'unreachable' && (
+          <span className="muted">
+            Is <code>hotspan serve</code> running there?
+          </span>
+        )}
       </p>
     </div>
   );

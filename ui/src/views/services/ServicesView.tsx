@@ -56,7 +56,7 @@ export default function ServicesView() {
     return (
       <>
         <Failure error={answer.error} what="a list of services" retry={answer.retry} />
-        <OpenTrace />
+        {answer.error.kind !== 'unreachable' && <OpenTrace />}
       </>
     );
   }
@@ -87,7 +87,7 @@ export default function ServicesView() {
         </div>
       ) : (
         <div className="view-body services pane" tabIndex={0} role="region" aria-label="Services table">
-          <ServicesTable services={services} span={answer.value?.span ?? resolved} rows={rows} open={open} toggle={toggle} order={order} setOrder={setOrder} at={at} setAt={setAt} />
+          {answer.value && <ServicesTable services={services} span={answer.value.span ?? resolved} rows={rows} open={open} toggle={toggle} order={order} setOrder={setOrder} at={at} setAt={setAt} />}
         </div>
       )}
       <EvidenceStrip evidence={null} extra={answer.value ? `${counted(services.length, 'service')}, ${counted(operations, 'operation')}; rates, errors and percentiles from stored spans` : 'reading'} />
