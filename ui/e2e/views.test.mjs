@@ -285,6 +285,29 @@ test('long names and deep traces stay readable', async () => {
   await page.finish();
 });
 
+// Scenario: a time range typed by hand, given up once.
+// Guarantee: its fields move nothing, Esc closes them, a range that ends before it begins can't be set, and one that can is.
+test('a time range is typed without moving the page', async () => {
+  const page = await openPage(browser, 'services');
+  await settle(page);
+  const height = async () => (await page.locator('.nav').boundingBox()).height;
+  const before = await height();
+  const open = () => page.getByLabel('Time range').selectOption('custom');
+  await open();
+  await page.getByLabel('From').waitFor();
+  assert.equal(await height(), before);
+  await press(page, 'Escape');
+  await page.getByLabel('From').waitFor({ state: 'detached' });
+  await open();
+  await page.getByLabel('From').fill('2026-01-31T10:00:00');
+  await page.getByLabel('To', { exact: true }).fill('2026-01-31T09:00:00');
+  assert.ok(await page.getByRole('button', { name: 'Set' }).isDisabled());
+  await page.getByLabel('To', { exact: true }).fill('2026-01-31T11:00:00');
+  await page.getByRole('button', { name: 'Set' }).click();
+  await addressHas(page, `from=${new Date('2026-01-31T10:00:00').getTime()}`);
+  await page.finish();
+});
+
 // Scenario: spans are searched again, and the server takes its time.
 // Guarantee: the page says so over what is there, which stays where it is.
 test('reading again moves nothing', async () => {
@@ -316,6 +339,8 @@ test('mistakes and emptiness are explained', async () => {
     await page.goto(`${origin}/#/${view}?from=1000&to=2000`);
     await page.getByText(/No (spans|samples) in this time range/).waitFor();
   }
+  await page.goto(`${origin}/#/services?find=nothing+of+this+name`);
+  await page.getByText('No service or operation has this in its name').waitFor();
   await page.goto(`${origin}/#/services?from=1000&to=2000`);
   await page.getByRole('button', { name: 'Show the latest' }).click();
   await page.locator('td a:text-is("web")').waitFor();
@@ -336,6 +361,20 @@ test('a server that is gone is named, and found again', async () => {
   await page.unroute(isApi);
   await said.getByRole('button', { name: 'Try again' }).click();
   await page.locator('td a:text-is("web")').waitFor();
+  await page.finish();
+});
+
+// Scenario: the page is open while the server is updated, whose files then have other names.
+// Guarantee: a view that can't be read any more says so and offers to reload the page.
+test('a page older than its server says so', async () => {
+  const page = await openPage(browser, 'status');
+  await settle(page);
+  await page.route('**/assets/CompareView*', (route) => route.fulfill({ status: 404 }));
+  await page.evaluate(() => (location.hash = '#/compare'));
+  await page.getByText('This part of the page could not be read').waitFor();
+  await page.unroute('**/assets/CompareView*');
+  await page.getByRole('button', { name: 'Reload the page' }).click();
+  await page.getByText('A, baseline').first().waitFor();
   await page.finish();
 });
 

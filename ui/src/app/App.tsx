@@ -37,7 +37,15 @@ export function App() {
     <div className="app">
       <NavBar showKeys={() => setKeysShown(true)} />
       <BusyMain>
-        {View && <View key={name === 'trace' ? path[1] : name} traceId={path[1] ?? ''} />}
+        {View && View !== 'absent' && <View key={name === 'trace' ? path[1] : name} traceId={path[1] ?? ''} />}
+        {View === 'absent' && (
+          <Empty title="This part of the page could not be read">
+            <p>The server does not answer, or has been updated since the page was opened.</p>
+            <button className="primary" onClick={() => location.reload()}>
+              Reload the page
+            </button>
+          </Empty>
+        )}
         {View === undefined && (
           <Empty title="There is no such page">
             <p>

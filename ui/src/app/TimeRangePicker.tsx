@@ -17,7 +17,7 @@ export function TimeRangePicker() {
   const [from, setFrom] = useState('');
   const [to, setTo] = useState('');
   return (
-    <span className="row" style={{ gap: 4 }}>
+    <span className="range-picker">
       <span className="buttons">
         <button title="Earlier  [" aria-label="Earlier" onClick={() => setRange(shiftRange(range, -1, Date.now()))}>
           ‹
@@ -53,16 +53,26 @@ export function TimeRangePicker() {
       </span>
       {editing && (
         <form
-          className="row"
+          className="menu row"
           onSubmit={(event) => {
             event.preventDefault();
             setEditing(false);
             setRange({ from: String(new Date(from).getTime()), to: String(new Date(to).getTime()) });
           }}
+          onKeyDown={(event) => {
+            if (event.key !== 'Escape') return;
+            event.stopPropagation();
+            setEditing(false);
+          }}
         >
-          <input aria-label="From" type="datetime-local" step="1" value={from} onChange={(event) => setFrom(event.target.value)} />
+          <input aria-label="From" autoFocus type="datetime-local" step="1" value={from} onChange={(event) => setFrom(event.target.value)} />
           <input aria-label="To" type="datetime-local" step="1" value={to} onChange={(event) => setTo(event.target.value)} />
-          <button className="primary">Set</button>
+          <button className="primary" disabled={!(new Date(from) < new Date(to))}>
+            Set
+          </button>
+          <button type="button" onClick={() => setEditing(false)}>
+            Cancel
+          </button>
         </form>
       )}
     </span>

@@ -74,6 +74,13 @@ export function ServicesTable({ services, span, rows, open, toggle, order, setOr
         </tr>
       </thead>
       <tbody>
+        {rows.length === 0 && (
+          <tr>
+            <td colSpan={10} className="muted">
+              No service or operation has this in its name.
+            </td>
+          </tr>
+        )}
         {rows.map((row, index) => {
           const facts = row.operation ?? row.service;
           const name = row.service.service;
