@@ -58,7 +58,7 @@ export function FlameToolbar({ state, change, tree, search, hit, stepHit, search
       {search && (
         <span role="status">
           <b>{formatShare(search.share)}</b> of all · {formatValue(search.value, tree.unit)} in {formatCount(search.frames)} frames
-          {search.hits.length > 0 && ` · ${hit + 1}/${search.hits.length}`}
+          {search.hits.length > 0 && <span title="n and N walk through them"> · place {hit + 1} of {search.hits.length}</span>}
         </span>
       )}
       <span className="grow" />

@@ -3,7 +3,7 @@ import { useEffect, useRef } from 'react';
 import { readSpansOfFunction } from '../api/profiles';
 import { useAnswer } from '../api/useAnswer';
 import { Empty, Shown } from '../app/Waiting';
-import { formatCount, formatDuration } from '../format/units';
+import { counted, formatCount, formatDuration } from '../format/units';
 import { hrefOf } from '../location/urlState';
 import { useTimeRange } from '../location/useTimeRange';
 
@@ -28,7 +28,7 @@ export function SpansOfFunction({ name, close }: { name: string; close: () => vo
           return (
             <>
               <p>
-                {formatDuration(found.value ?? 0)} in it, in {formatCount(found.span_count ?? spans.length)} spans
+                {formatDuration(found.value ?? 0)} in it, in {counted(found.span_count ?? spans.length, 'span')}
                 {found.unlinked_value ? <span className="warn-text">; {formatDuration(found.unlinked_value)} of it belong to no span</span> : ''}.
                 {(found.span_count ?? 0) > spans.length && <span className="muted"> The {formatCount(spans.length)} with most of it are listed.</span>}
               </p>
@@ -61,6 +61,7 @@ export function SpansOfFunction({ name, close }: { name: string; close: () => vo
                   <thead>
                     <tr>
                       <th>Span</th>
+                      <th>Trace</th>
                       <th className="number">Duration</th>
                       <th className="number">In it</th>
                     </tr>
@@ -73,6 +74,7 @@ export function SpansOfFunction({ name, close }: { name: string; close: () => vo
                             {span.service} {span.name || span.span_id}
                           </a>
                         </td>
+                        <td className="mono">{span.trace_id.slice(0, 8)}</td>
                         <td className="number">{span.duration_ns ? formatDuration(span.duration_ns) : ''}</td>
                         <td className="number">{formatDuration(span.value ?? 0)}</td>
                       </tr>

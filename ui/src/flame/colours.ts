@@ -82,14 +82,14 @@ export function kindColour(kind: FrameKind, theme: Theme): number {
 
 export function nameColours(tree: FlameTree, by: ColourBy, theme: Theme): Uint32Array {
   const kinds = Uint32Array.from(FRAME_KINDS, (kind) => kindColour(kind, theme));
-  // Own code in colour, libraries paler, runtime and kernel grey: the eye goes first to what one can fix.
+  // Own code in colour, libraries paler, runtime and kernel grey: the eye goes first to what one can fix. Waits look like waits.
   const hues = Uint32Array.from({ length: HUES }, (_, step) => box(theme, 0.082, hueDegrees(step)));
   const paleHues = Uint32Array.from({ length: HUES }, (_, step) => box(theme, 0.03, hueDegrees(step)));
   const colours = new Uint32Array(tree.names.length);
   for (let name = 0; name < colours.length; name++) {
     const kind = FRAME_KINDS[tree.kindOfName[name]!]!;
-    const isGrey = kind === 'runtime' || kind === 'kernel' || kind === 'other';
-    colours[name] = by === 'kind' || isGrey ? kinds[tree.kindOfName[name]!]! : (kind === 'library' ? paleHues : hues)[tree.hueOfName[name]!]!;
+    const hasOwn = kind === 'runtime' || kind === 'kernel' || kind === 'other' || kind === 'wait';
+    colours[name] = by === 'kind' || hasOwn ? kinds[tree.kindOfName[name]!]! : (kind === 'library' ? paleHues : hues)[tree.hueOfName[name]!]!;
   }
   return colours;
 }

@@ -312,6 +312,8 @@ describe('names', () => {
     ['__memmove_avx512_unaligned_erms', 'runtime'],
     ['_mi_page_malloc_zero', 'library'],
     ['migrate', 'code'],
+    ['[unexplained]', 'other'],
+    ['[allocating, GC]', 'runtime'],
   ])('%s is %s', (name, expected) => expect(kindOf(name)).toBe(expected));
 
   it('takes frames of the C library for the system, whatever they are called', () => {

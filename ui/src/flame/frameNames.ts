@@ -6,7 +6,7 @@ export type FrameKind = (typeof FRAME_KINDS)[number];
 
 const KERNEL = /^(\[k\]|\[kernel|entry_SYSCALL|do_syscall|__x64_sys_|__do_sys_|ret_from_fork|asm_(exc|sysvec)|(tcp|udp|ip|vfs|ext4|xfs|futex|schedule|__schedule|ksys|do_sys)_[a-z0-9_]*$)|_\[k\]$|\[kernel(\.kallsyms)?\]$/;
 const RUNTIME =
-  /^(runtime[./]|runtime$|internal\/runtime|gcWriteBarrier|java\.lang\.(Thread|ref|invoke)|jdk\.internal|sun\.|(Interpreter|call_stub|JavaCalls|GCTaskThread|G1|Parallel|ZGC|CompileBroker|JVM_|Unsafe_|OptoRuntime|StubRoutines)|<*(std|core)::(rt|sys|panicking|panic|thread)::|<*core::ops::function|<alloc::boxed::Box<(dyn )?.*FnOnce|__rust_|__rustc::|_start$|__libc_start|start_thread|_*clone3?$|__(mem|str)\w+_(avx|evex|sse|erms|neon|generic)|\(program\)|\(idle\)|\(garbage collector\)|\(root\)|node:internal|_PyEval|_PyFunction|PyObject_|Py_|pymain|<frozen |tokio::runtime|__GI_|pthread_|lib(c|pthread|gcc_s|stdc\+\+)[.-][^!]*!0x|ld-linux)/;
+  /^(\[allocating|runtime[./]|runtime$|internal\/runtime|gcWriteBarrier|java\.lang\.(Thread|ref|invoke)|jdk\.internal|sun\.|(Interpreter|call_stub|JavaCalls|GCTaskThread|G1|Parallel|ZGC|CompileBroker|JVM_|Unsafe_|OptoRuntime|StubRoutines)|<*(std|core)::(rt|sys|panicking|panic|thread)::|<*core::ops::function|<alloc::boxed::Box<(dyn )?.*FnOnce|__rust_|__rustc::|_start$|__libc_start|start_thread|_*clone3?$|__(mem|str)\w+_(avx|evex|sse|erms|neon|generic)|\(program\)|\(idle\)|\(garbage collector\)|\(root\)|node:internal|_PyEval|_PyFunction|PyObject_|Py_|pymain|<frozen |tokio::runtime|__GI_|pthread_|lib(c|pthread|gcc_s|stdc\+\+)[.-][^!]*!0x|ld-linux)/;
 /** Standard libraries whose sources are rarely at hand: Rust names tell them without a path. */
 const LIBRARY_NAME = /^<*[&]*(std|core|alloc|hashbrown)::|^(java|javax|kotlin|scala)\.|^(java|javax|kotlin|scala)\//;
 /** Allocators that are linked into the program itself. */
@@ -19,7 +19,7 @@ export function kindOf(name: string, facts?: FrameFacts): FrameKind {
   const told = facts?.kind;
   if (told === 'kernel') return 'kernel';
   if (told === 'wait' || told === 'span' || told === 'thread' || told === 'runtime' || told === 'library') return told;
-  if (name === 'other' || name === 'total' || name === '(other)') return 'other';
+  if (name === 'other' || name === 'total' || name === '(other)' || name === '[unexplained]') return 'other';
   if (KERNEL.test(name)) return 'kernel';
   if (RUNTIME.test(name)) return 'runtime';
   if (facts?.file ? LIBRARY_PATH.test(facts.file) : LIBRARY_NAME.test(name) || ALLOCATOR_NAME.test(name)) return 'library';

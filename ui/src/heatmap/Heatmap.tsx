@@ -104,7 +104,7 @@ export function Heatmap({ grid, box, onBox, what = 'spans', label = 'Latency hea
         ref={frame}
         role="application"
         tabIndex={0}
-        aria-label={`${label}, ${formatCount(grid.total)} ${what}. Enter selects the slowest tenth of the scale; arrows move the selection, Shift with arrows changes its size.`}
+        aria-label={`${label}, ${formatCount(grid.total)} ${what}. Enter selects the slowest third of the scale; arrows move the selection, Shift with arrows changes its size.`}
         style={{ position: 'relative', cursor: 'crosshair', touchAction: 'none', flex: 'none', outlineOffset: -2 }}
         onKeyDown={(event) => {
           const wholeTime = grid.toMs - grid.fromMs;

@@ -15,7 +15,7 @@ export function clampTime(window: TimeWindow, totalNs: number): TimeWindow {
 export function timeTicks(window: TimeWindow, wanted: number): number[] {
   const raw = (window.to - window.from) / Math.max(1, wanted);
   const magnitude = 10 ** Math.floor(Math.log10(raw));
-  const step = [1, 2, 5, 10].map((factor) => factor * magnitude).find((candidate) => candidate >= raw)!;
+  const step = [1, 2, 2.5, 5, 10].map((factor) => factor * magnitude).find((candidate) => candidate >= raw)!;
   const ticks: number[] = [];
   for (let tick = Math.ceil(window.from / step) * step; tick <= window.to; tick += step) ticks.push(tick);
   return ticks;

@@ -5,7 +5,7 @@ import { SortHead } from '../../app/SortHead';
 import { LatencyRange, latencyScale } from '../../charts/LatencyRange';
 import { Spark } from '../../charts/Spark';
 import type { Span, SparkLine } from '../../charts/sparkShape';
-import { formatCount, formatDuration, formatRate, formatShare, rateUnitFor } from '../../format/units';
+import { counted, formatCount, formatDuration, formatRate, formatShare, rateUnitFor } from '../../format/units';
 import { hrefOf, openView } from '../../location/urlState';
 import { serviceColours } from '../../theme/evenPalette';
 import { useTheme } from '../../theme/theme';
@@ -99,7 +99,7 @@ export function ServicesTable({ services, span, rows, open, toggle, order, setOr
                       {open.has(name) ? '▾' : '▸'}
                     </button>
                     <span className="service-mark" style={{ background: colours.get(name) }} />
-                    <a href={hrefOf(['traces'], requestsOf(row))}>{name}</a> <span className="muted">{row.service.operations.length || ''}</span>
+                    <a href={hrefOf(['traces'], requestsOf(row))}>{name}</a> <span className="muted" title={counted(row.service.operations.length, 'operation')}>{row.service.operations.length || ''}</span>
                   </>
                 )}
               </td>

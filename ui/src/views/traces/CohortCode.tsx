@@ -52,7 +52,7 @@ export function CohortCode({ query, baseline, range, subject, onEvidence }: Prop
     <>
       <div className="bar" style={{ padding: '2px 8px' }}>
         <b className="ellipsis" style={{ maxWidth: '34ch' }}>
-          {baseline ? `${subject} against the rest` : `Code of ${subject}`}
+          {baseline ? `Code of ${subject} against the rest` : `Code of ${subject}`}
         </b>
         <TypeSelect value={type} set={setType} range={range} />
         <ScopeSelect value={scope} set={setScope} />
