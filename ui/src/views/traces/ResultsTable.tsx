@@ -12,7 +12,8 @@ type Column = 'startMs' | 'durationNs' | 'cpu' | 'samples';
 
 interface Props {
   rows: readonly SpanRow[];
-  costs: Readonly<Record<string, TraceCost>>;
+  /** Null until known. */
+  costs: Readonly<Record<string, TraceCost>> | null;
   selected: string;
   onSelect: (row: SpanRow) => void;
 }
@@ -28,7 +29,7 @@ export function ResultsTable({ rows, costs, selected, onSelect }: Props) {
   const sorted = useMemo(() => {
     const { column, descending } = order;
     const value = (row: SpanRow) => {
-      const cost = costs[row.traceId];
+      const cost = costs?.[row.traceId];
       if (column === 'cpu') return cost ? cost.cpu_ns / row.traceDurationNs : -1;
       return column === 'samples' ? (cost?.samples ?? -1) : row[column];
     };
@@ -46,7 +47,8 @@ export function ResultsTable({ rows, costs, selected, onSelect }: Props) {
   ]);
   // One service for all is said by the question already.
   const hasServices = useMemo(() => new Set(rows.map((row) => row.service)).size > 1, [rows]);
-  const hasCosts = Object.keys(costs).length > 0;
+  // Their columns stand before they are known: what comes later must not push the others aside.
+  const hasCosts = costs === null || Object.keys(costs).length > 0;
   const head = (column: Column, label: string, title?: string) => <SortHead column={column} label={label} title={title} order={order} setOrder={setOrder} />;
   return (
     <table>
@@ -64,7 +66,7 @@ export function ResultsTable({ rows, costs, selected, onSelect }: Props) {
       </thead>
       <tbody ref={body}>
         {sorted.slice(0, MOST_ROWS).map((row) => {
-          const cost = costs[row.traceId];
+          const cost = costs?.[row.traceId];
           const share = cost ? cost.cpu_ns / row.traceDurationNs : 0;
           return (
             <tr key={keyOf(row)} aria-selected={keyOf(row) === selected} onClick={() => onSelect(row)} onDoubleClick={() => openView(['trace', row.traceId], { span: row.spanId })}>
@@ -77,7 +79,7 @@ export function ResultsTable({ rows, costs, selected, onSelect }: Props) {
               </td>
               <td className="number">{formatDuration(row.durationNs)}</td>
               {hasCosts && (
-                <td className="number" title={cost ? `${formatDuration(cost.cpu_ns)} on CPU and ${formatDuration(cost.wait_ns)} waiting in a trace of ${formatDuration(row.traceDurationNs)}` : 'no samples'}>
+                <td className="number cost" title={cost ? `${formatDuration(cost.cpu_ns)} on CPU and ${formatDuration(cost.wait_ns)} waiting in a trace of ${formatDuration(row.traceDurationNs)}` : costs ? 'no samples' : undefined}>
                   {cost && (
                     <>
                       <span className="cpu-share" aria-hidden="true">

@@ -19,7 +19,8 @@ export interface FoundSpans {
   /** Which of those that match stand in the list. */
   listed: 'all' | 'slowest' | 'in the box' | 'newest';
   grid: HeatGrid | null;
-  costs: Readonly<Record<string, TraceCost>>;
+  /** By trace; null until known. */
+  costs: Readonly<Record<string, TraceCost>> | null;
   answer: Answer<unknown>;
 }
 
@@ -60,5 +61,5 @@ export function useFoundSpans(query: string | null, range: ResolvedRange, box: H
   const listQuery = closer ?? query;
   const costs = useAnswer(rows && rows.length > 0 ? `costs|${listQuery}|${closerRange.fromMs}|${closerRange.toMs}` : null, (signal) => cohortTraces({ query: listQuery!, type: 'cpu', range: closerRange }, signal));
   const listed = isAll ? 'all' : !focused.value ? 'newest' : box ? 'in the box' : 'slowest';
-  return { rows, listed, grid, costs: costs.value ?? {}, answer: newest.loading || newest.error ? newest : closer ? focused : newest };
+  return { rows, listed, grid, costs: costs.value ?? (costs.error ? {} : null), answer: newest.loading || newest.error ? newest : closer ? focused : newest };
 }
