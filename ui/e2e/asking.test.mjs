@@ -29,7 +29,11 @@ test('an empty store says how to fill it, and the page fills', async () => {
     assert.equal(lines.length, 3);
     assert.ok(lines.every((line) => line.includes(server.origin)), lines.join('\n'));
     const [, ...pushed] = lines[2].replace('cpu.pb.gz', '-').split(' ');
+    await goTo(page, 'profiles');
     execFileSync(binary(), pushed, { input: 'main;work 7\n' });
+    await page.getByText('my-service').first().waitFor();
+    await goTo(page, 'services');
+    await page.getByText('No spans have arrived yet').waitFor();
     await sendShop(server.origin, Date.now() - 5000);
     await page.locator('td a:text-is("web")').waitFor();
     await page.finish();

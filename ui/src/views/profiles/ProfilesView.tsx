@@ -58,7 +58,7 @@ export default function ProfilesView() {
   useKeys('Profiles', [{ key: 'c', does: 'compare with the time before', run: () => openView(['compare'], { service: chosen, type }) }]);
 
   if (services.error) return <Failure error={services.error} what="profiles" retry={services.retry} />;
-  if (services.value?.length === 0 && !services.loading && !service) return <NothingHere signal="samples" />;
+  if (services.value?.length === 0 && !service) return <NothingHere signal="samples" />;
   return (
     <>
       <div className="bar">

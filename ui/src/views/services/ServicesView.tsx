@@ -1,6 +1,6 @@
 // Where to start: every service with what hurts first, or who calls whom.
 import './services.css';
-import { useEffect, useMemo, useState } from 'react';
+import { useMemo, useState } from 'react';
 import { activeTime, readServices } from '../../api/services';
 import { useAnswer } from '../../api/useAnswer';
 import { EvidenceStrip } from '../../app/EvidenceStrip';
@@ -11,14 +11,11 @@ import { dateAndTime } from '../../format/clock';
 import { counted } from '../../format/units';
 import { useKeys } from '../../keys/keyLayer';
 import { openView, useParam } from '../../location/urlState';
-import { refreshNow, useTimeRange } from '../../location/useTimeRange';
+import { useTimeRange } from '../../location/useTimeRange';
 import { OpenTrace } from './OpenTrace';
 import { ServiceGraph } from './ServiceGraph';
 import { type Order, serviceRows, unfolded } from './serviceRows';
 import { explanationOf, requestsOf, ServicesTable } from './ServicesTable';
-
-/** How often an empty store is looked at again. */
-const LOOK_AGAIN_MS = 3000;
 
 export default function ServicesView() {
   const { resolved } = useTimeRange();
@@ -30,11 +27,6 @@ export default function ServicesView() {
   const answer = useAnswer(`services|${resolved.fromMs}|${resolved.toMs}`, (signal) => readServices(resolved, signal));
   const services = useMemo(() => answer.value?.services ?? [], [answer.value]);
   const isEmpty = answer.value !== null && services.length === 0;
-  useEffect(() => {
-    if (!isEmpty) return;
-    const timer = setInterval(refreshNow, LOOK_AGAIN_MS);
-    return () => clearInterval(timer);
-  }, [isEmpty]);
   const open = useMemo(() => unfolded(services, opened), [services, opened]);
   const rows = useMemo(() => serviceRows(services, open, find, order), [services, open, find, order]);
   const toggle = (service: string) => {

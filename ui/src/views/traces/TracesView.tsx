@@ -141,7 +141,7 @@ export default function TracesView() {
                     <ResultsTable rows={rows} costs={costs} selected={selectedKey} onSelect={(row) => setSelectedKey(keyOf(row), 'replace')} />
                   </div>
                 )}
-                {rows?.length === 0 && !found.loading && (asked || service || box ? noSpan : <NothingHere signal="spans" inRange={noSpan} />)}
+                {rows?.length === 0 && (asked || service || box ? !found.loading && noSpan : <NothingHere signal="spans" inRange={noSpan} />)}
               </>
             }
             right={grid && grid.total > 0 && <CohortCode query={cohortQuery} baseline={compare && restQuery && !picked ? restQuery : null} range={boxRange} subject={subject} onEvidence={setEvidence} />}
