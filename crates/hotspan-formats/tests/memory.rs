@@ -9,6 +9,7 @@ use std::io::Write as _;
 
 use bytes::Bytes;
 use hotspan_formats::otlp::{decode_profiles, decode_traces};
+use hotspan_formats::push::{PushError, PushedProfile, each_profile, each_profile_json};
 use hotspan_formats::{DecodeOptions, DecompressError, Encoding, Fault, Limits, decode_file, decompress};
 use hotspan_formats::{jfr, pyroscope_tree};
 use hotspan_model::{Resource, Scope, Span, TraceSink};
@@ -408,4 +409,29 @@ fn hostile_paths() {
     let error = result.unwrap_err().to_string();
     assert!(error.contains("call paths"), "{error}");
     assert!(peak < bound, "{peak} bytes");
+}
+
+/// Scenario: pushes of a megabyte that consist of empty series, empty samples and labels of one name, in protobuf and in
+/// JSON. Guarantee: nothing is built of what holds nothing.
+#[test]
+fn pushes_of_nothing() {
+    let list = |item: &str| vec![item; MIB / (item.len() + 1)].join(",");
+    let label = field(1, &[field(1, b"a"), field(2, b"b")].concat());
+    let messages =
+        [field(1, &[]).repeat(MIB / 2), field(1, &field(2, &[]).repeat(MIB / 2)), field(1, &label.repeat(MIB / 8))];
+    let texts = [
+        format!(r#"{{"series": [{}]}}"#, list("{}")),
+        format!(r#"{{"series": [{{"samples": [{}]}}]}}"#, list("{}")),
+        format!(r#"{{"series": [{{"labels": [{}]}}]}}"#, list(r#"{"name":"a"}"#)),
+    ];
+    let limits = Limits::default();
+    let mut take = |_: PushedProfile<'_>| Ok::<_, PushError>(());
+    for message in &messages {
+        let (result, peak) = peak_of(|| each_profile(message, &limits, &mut take));
+        assert!(result.is_ok() && peak < MIB / 16, "{result:?}, {peak} bytes");
+    }
+    for text in &texts {
+        let (result, peak) = peak_of(|| each_profile_json(text.as_bytes(), &limits, &mut take));
+        assert!(result.is_ok() && peak < MIB / 16, "{result:?}, {peak} bytes for {:?}", &text[..40]);
+    }
 }

@@ -19,6 +19,7 @@ pub mod ids;
 pub mod labels;
 pub mod profile;
 pub mod profile_type;
+pub mod selector;
 pub mod span;
 
 pub use attribute::{Attribute, Value};
@@ -31,4 +32,5 @@ pub use ids::{ProfileId, SeriesId, SpanId, TenantId, TraceId};
 pub use labels::Labels;
 pub use profile::{Link, Profile, ProfileSet, Sample};
 pub use profile_type::ProfileType;
+pub use selector::{Matcher, Selector, SelectorError};
 pub use span::{Event, Resource, Scope, Span, SpanKind, SpanLink, StatusCode, TraceSink};

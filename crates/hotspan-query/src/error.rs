@@ -1,6 +1,7 @@
 //! What can go wrong with a question, told by who is at fault.
 
 use hotspan_lake::LakeError;
+use hotspan_model::SelectorError;
 
 /// An error of a query.
 #[derive(Debug, thiserror::Error)]
@@ -18,3 +19,9 @@ pub enum QueryError {
 
 /// A result of a query.
 pub type Result<T> = std::result::Result<T, QueryError>;
+
+impl From<SelectorError> for QueryError {
+    fn from(error: SelectorError) -> Self {
+        Self::Invalid(error.to_string())
+    }
+}

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use hashbrown::{HashMap, HashSet};
 use hotspan_lake::{Snapshot, arrays};
 use hotspan_model::labels::PROFILE_TYPE;
+use hotspan_model::selector::{Matcher, Selector};
 use hotspan_model::{Exactness, FlameTree, ProfileId, ProfileType, SpanId, TenantId, TraceId};
 
 use crate::Engine;
@@ -17,7 +18,6 @@ use crate::linked::{LinkedQuery, LinkedSample};
 use crate::owners::{SampleOwners, SpanKey};
 use crate::path_sums::PathSums;
 use crate::scan::{Grain, Scan, ScannedRows};
-use crate::selector::{Matcher, Selector};
 use crate::series::SeriesEntry;
 use crate::stack_filter::StackFilter;
 use crate::symbols::services_of;

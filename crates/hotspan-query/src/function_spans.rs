@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use hashbrown::{HashMap, HashSet};
 use hotspan_lake::Snapshot;
+use hotspan_model::selector::Selector;
 use hotspan_model::{Exactness, ProfileType, SpanId, TenantId, TraceId};
 
 use crate::Engine;
@@ -13,7 +14,6 @@ use crate::flame::FlameQuery;
 use crate::linked::LinkedSample;
 use crate::outline::SpanOutline;
 use crate::owners::SampleOwners;
-use crate::selector::Selector;
 use crate::symbols::Node;
 
 /// What a span spends in a function.

@@ -2,8 +2,8 @@
 
 use hashbrown::HashMap;
 use hotspan_model::Labels;
+use hotspan_model::selector::label_value;
 
-use crate::selector::label_value;
 use crate::series::SeriesEntry;
 
 /// Groups of series.

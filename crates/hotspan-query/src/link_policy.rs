@@ -7,6 +7,7 @@ use arrow::array::RecordBatch;
 use hashbrown::{HashMap, HashSet};
 use hotspan_lake::compaction::attributes::ATTRIBUTE_PREFIX;
 use hotspan_lake::{IdSet, ReadOptions, Snapshot, Table, arrays};
+use hotspan_model::selector::Selector;
 use hotspan_model::{Exactness, SpanId, TenantId, TraceId};
 use hotspan_traceql::FieldValue;
 
@@ -19,7 +20,6 @@ use crate::linked::{LinkedQuery, LinkedSample, SampleThread};
 use crate::outline::{SpanOutline, by_trace, children_of};
 use crate::owners::{SampleOwners, SpanKey};
 use crate::search::{SpanAttribute, reach_back, reach_on};
-use crate::selector::Selector;
 use crate::side_by_side::side_by_side;
 
 /// Which links count.

@@ -9,13 +9,13 @@ use arrow::array::{Array, BooleanArray, Int64Array, RecordBatch};
 use hashbrown::{HashMap, HashSet};
 use hotspan_lake::{Snapshot, arrays};
 use hotspan_model::labels::PROFILE_TYPE;
+use hotspan_model::selector::{Matcher, Selector};
 use hotspan_model::{Exactness, LinkStrength, ProfileId, ProfileType, SpanId, TenantId, TraceId};
 
 use crate::Engine;
 use crate::error::Result;
 use crate::linked_rows::{LinkedRow, LinkedRows};
 use crate::owners::SampleOwners;
-use crate::selector::{Matcher, Selector};
 use crate::series::SeriesEntry;
 
 /// Which samples of a set of spans or traces.

@@ -8,13 +8,13 @@ use hotspan_lake::table::HOUR;
 use hotspan_lake::{ReadOptions, Table, arrays};
 use hotspan_model::TenantId;
 use hotspan_model::labels::SERVICE_NAME;
+use hotspan_model::selector::Selector;
 use hotspan_traceql::{MetricsLimits, Program, TimeGrid};
 
 use crate::Engine;
 use crate::error::{QueryError, Result};
 use crate::flame::FlameQuery;
 use crate::scan::{Grain, Scan, ScannedRows};
-use crate::selector::Selector;
 
 impl Engine {
     /// Seconds that the profiles behind a question cover together: those of two instances in one minute are 120.
@@ -79,9 +79,9 @@ fn requests_query(selector: &Selector) -> String {
         let name = match matcher.name.as_str() {
             SERVICE_NAME | "service.name" => "resource.service.name".to_owned(),
             name if name.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c)) => format!(".{name}"),
-            name => format!(".{name:?}"),
+            name => format!(".\"{}\"", name.replace('\\', r"\\").replace('"', r#"\""#)),
         };
-        text.push_str(&format!(" && {}", matcher.renamed(name)));
+        text.push_str(&format!(" && {name}{}", matcher.condition()));
     }
     text.push_str(" } | count_over_time()");
     text
@@ -99,5 +99,7 @@ mod tests {
         let text = requests_query(&selector);
         assert!(text.contains(r#"resource.service.name="shop" && .commit!="a\"b" && ."odd name"=~"#), "{text}");
         Program::new(&text).unwrap();
+        let odd = Selector::parse("{\"a\\n\\\"\\\\\"=\"\\n\r\u{7f}\", b=~`1\\d`}").unwrap();
+        Program::new(&requests_query(&odd)).unwrap();
     }
 }

@@ -7,11 +7,11 @@ use hashbrown::HashMap;
 use hotspan_lake::table::HOUR;
 use hotspan_lake::{Lake, ReadOptions, Snapshot, Table, arrays};
 use hotspan_model::labels::PROFILE_TYPE;
+use hotspan_model::selector::{Selector, label_value};
 use hotspan_model::{Labels, SeriesId, TenantId};
 
 use crate::Engine;
 use crate::error::Result;
-use crate::selector::{Selector, label_value};
 
 /// One label set that profiles came with.
 #[derive(Debug, Clone)]

@@ -3,13 +3,13 @@
 use hashbrown::HashMap;
 use hotspan_lake::Snapshot;
 use hotspan_model::labels::PROFILE_TYPE;
+use hotspan_model::selector::Selector;
 use hotspan_model::{Exactness, LinkStrength, ProfileType, SpanId, TenantId, TraceId};
 
 use crate::Engine;
 use crate::error::Result;
 use crate::linked::{LinkedQuery, LinkedSample};
 use crate::owners::SampleOwners;
-use crate::selector::Selector;
 use crate::series::SeriesEntry;
 
 /// What a profile type tells about a span.

@@ -1,11 +1,11 @@
 //! The names behind call-path ids.
 
 use hotspan_model::TenantId;
+use hotspan_model::selector::Selector;
 
 use crate::Engine;
 use crate::error::Result;
 use crate::samples::{SampleFrame, frames_of};
-use crate::selector::Selector;
 use crate::symbols::services_of;
 
 impl Engine {

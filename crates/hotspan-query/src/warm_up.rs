@@ -9,10 +9,10 @@ use hotspan_lake::segment::Chunk;
 use hotspan_lake::table::DAY;
 use hotspan_lake::{Segment, Snapshot, Table};
 use hotspan_model::TenantId;
+use hotspan_model::selector::Selector;
 
 use crate::Engine;
 use crate::error::Result;
-use crate::selector::Selector;
 use crate::symbols::services_of;
 
 /// Columns that searches compare most.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use hashbrown::{HashMap, HashSet};
 use hotspan_lake::{Snapshot, Table};
+use hotspan_model::selector::Selector;
 use hotspan_model::{SpanId, TenantId, TraceId};
 use hotspan_traceql::ast::{Field, Intrinsic};
 use hotspan_traceql::{FieldTable, FieldValue};
@@ -16,7 +17,6 @@ use crate::call_paths::CallPaths;
 use crate::error::{QueryError, Result};
 use crate::linked::{LinkedQuery, LinkedSample};
 use crate::owners::SampleOwners;
-use crate::selector::Selector;
 use crate::span_facts::{Measure, SpanFacts};
 
 /// Samples that profile fields are answered from at most: what bounds the memory.

@@ -2,6 +2,8 @@
 
 use axum::Json;
 use axum::response::{IntoResponse, Response};
+use hotspan_formats::profile_query::ProfileQueryError;
+use hotspan_model::SelectorError;
 use hotspan_query::QueryError;
 use http::{HeaderValue, StatusCode, header};
 use serde_json::json;
@@ -36,6 +38,18 @@ impl From<QueryError> for ApiError {
             QueryError::Lake(_) => StatusCode::INTERNAL_SERVER_ERROR,
         };
         Self { status, message: error.to_string() }
+    }
+}
+
+impl From<SelectorError> for ApiError {
+    fn from(error: SelectorError) -> Self {
+        Self::invalid(error.to_string())
+    }
+}
+
+impl From<ProfileQueryError> for ApiError {
+    fn from(error: ProfileQueryError) -> Self {
+        Self::invalid(error.to_string())
     }
 }
 

@@ -9,7 +9,6 @@ mod long_recording;
 mod not_here;
 mod otlp;
 mod push;
-mod push_request;
 mod refusal;
 mod room;
 mod spool;

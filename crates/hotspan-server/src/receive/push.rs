@@ -7,13 +7,12 @@ use axum::extract::{Request, State};
 use axum::response::Response;
 use axum::routing::post;
 use bytes::Bytes;
-use hotspan_formats::{DecodeOptions, Limits, expanded, pprof};
+use hotspan_formats::push::{PushedProfile, each_profile, each_profile_json};
+use hotspan_formats::{DecodeOptions, FileError, Limits, expanded, pprof};
 use hotspan_lake::catalog::now_nanos;
-use hotspan_model::Labels;
 use http::{HeaderValue, header};
 
 use super::ingest_rows::{RowSink, SIGNAL, store_profiles};
-use super::push_request::{each_series, each_series_json};
 use super::{Arrived, Intake, Refusal, Room};
 use crate::app::App;
 use crate::rpc::{Call, Codec, Protocol, rpc_error};
@@ -47,23 +46,27 @@ async fn push(State(app): State<Arc<App>>, request: Request) -> Response {
 fn decode(message: &Bytes, codec: Codec, limits: &Limits, sink: &mut RowSink, room: &mut Room) -> Result<(), Refusal> {
     let now = now_nanos();
     let mut profiles = 0u64;
-    let mut store = |labels: &Labels, raw: &[u8]| {
+    let mut store = |profile: PushedProfile<'_>| {
         profiles += 1;
         let options = DecodeOptions {
-            labels: labels.clone(),
-            name: labels.get("__name__").map(str::to_owned),
+            labels: profile.labels.clone(),
+            name: profile.labels.get("__name__").map(str::to_owned),
             from: now,
             until: now,
             limits: limits.clone(),
             ..DecodeOptions::default()
         };
-        let plain = expanded(raw, limits)?;
+        let misread = |mut error: FileError| {
+            error.expected = format!("{} (in {})", error.expected, profile.place()).into();
+            Refusal::Profile(error)
+        };
+        let plain = expanded(profile.raw, limits).map_err(misread)?;
         room.decodes(message.len() + plain.len(), sink.size())?;
-        sink.push(pprof::decode(&plain, &options)?)
+        sink.push(pprof::decode(&plain, &options).map_err(misread)?)
     };
     match codec {
-        Codec::Protobuf => each_series(message, limits, &mut store)?,
-        Codec::Json => each_series_json(message, limits, &mut store)?,
+        Codec::Protobuf => each_profile(message, limits, &mut store)?,
+        Codec::Json => each_profile_json(message, limits, &mut store)?,
     }
     if profiles == 0 {
         return Err(Refusal::Invalid("the request has no profiles".to_owned()));

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use hotspan_formats::push::PushError;
 use hotspan_formats::{DecodeError, Fault, FileError};
 use hotspan_lake::LakeError;
 use hotspan_lake::work_threads::BrokenOff;
@@ -186,6 +187,12 @@ impl From<BrokenOff> for Refusal {
 impl From<DecodeError> for Refusal {
     fn from(error: DecodeError) -> Self {
         if error.is_too_large() { Self::Expands(error) } else { Self::Invalid(error.to_string()) }
+    }
+}
+
+impl From<PushError> for Refusal {
+    fn from(error: PushError) -> Self {
+        Self::Invalid(error.to_string())
     }
 }
 

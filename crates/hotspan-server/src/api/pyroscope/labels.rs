@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use hotspan_formats::profile_query::parse_selector;
 use hotspan_lake::Table;
 use hotspan_model::{Labels, ProfileType};
 use hotspan_query::{Selector, plain_name};
@@ -12,7 +13,7 @@ use super::messages::{
     LabelsMessage, NamesResponse, ProfileStatsResponse, ProfileTypeMessage, ProfileTypesRequest, ProfileTypesResponse,
     QueryImpact, QueryScope, SeriesRequest, SeriesResponse,
 };
-use super::selection::{selector, time_range, written_query};
+use super::selection::{time_range, written_query};
 use super::unary::Asked;
 use crate::api::ApiError;
 
@@ -89,8 +90,11 @@ pub(super) async fn analyze_query(asked: Asked<AnalyzeQueryRequest>) -> Result<A
     let (from, until) = time_range(request.start, request.end)?;
     let text = request.query.trim();
     // A query without a type is about all of them.
-    let selector =
-        if text.is_empty() || text.starts_with('{') { selector(text)? } else { written_query(text)?.typed_selector() };
+    let selector = if text.is_empty() || text.starts_with('{') {
+        parse_selector(text)?
+    } else {
+        written_query(text)?.typed_selector()
+    };
     let engine = &asked.core.engine;
     let snapshot = engine.snapshot();
     let series_count = engine.series(&asked.tenant, &snapshot, &selector, from, until).await?.len() as u64;
@@ -133,5 +137,5 @@ fn selectors(texts: &[String]) -> Result<Vec<Selector>, ApiError> {
     if texts.is_empty() {
         return Ok(vec![Selector::default()]);
     }
-    texts.iter().map(|text| selector(text)).collect()
+    texts.iter().map(|text| Ok(parse_selector(text)?)).collect()
 }

@@ -2,6 +2,7 @@
 
 use hotspan_formats::diff_tree::DiffTree;
 use hotspan_formats::flamebearer::Flamebearer;
+use hotspan_formats::profile_query::parse_selector;
 use hotspan_formats::{dot, pprof, pyroscope_tree};
 use hotspan_model::ProfileType;
 use hotspan_query::{Engine, FlameQuery, MergedPaths};
@@ -11,7 +12,7 @@ use super::messages::{
     DiffRequest, DiffResponse, FlameGraphDiffMessage, FlameGraphMessage, LevelMessage, MergeProfileRequest,
     PprofMessage, SpanProfileRequest, StacktracesRequest, StacktracesResponse,
 };
-use super::selection::{max_nodes, profile_ids, profile_type, selector, span_ids, take_ids, time_range, trace_ids};
+use super::selection::{max_nodes, profile_ids, profile_type, span_ids, take_ids, time_range, trace_ids};
 use super::stack_selector::{leaf_trim, stack_filter};
 use super::unary::{Answer, Asked};
 use crate::api::ApiError;
@@ -165,7 +166,7 @@ fn flame_query(request: &StacktracesRequest) -> Result<FlameQuery, ApiError> {
     let mut query = FlameQuery {
         profile_type: profile_type(&request.profile_type_id)?,
         any_period: false,
-        selector: selector(&request.label_selector)?,
+        selector: parse_selector(&request.label_selector)?,
         from,
         until,
         spans: span_ids(&request.span_selector)?,

@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::response::{IntoResponse, Response};
 use hotspan_formats::flamebearer::FlamebearerProfile;
+use hotspan_formats::profile_query::top_query;
 use hotspan_formats::top_table::{top_functions, top_text};
 use hotspan_query::FlameQuery;
 use http::{HeaderMap, Uri, header};
@@ -80,37 +81,6 @@ pub(super) async fn query(
             let asked =
                 AskedFlame { query: &query, format, text: &drawing, uri: &uri, headers: &headers, if_empty: None };
             flame_response(&core, &tenant, &asked).await
-        }
-    }
-}
-
-/// Takes `topk(10, query)` apart, in any case and with spaces wherever people write them.
-fn top_query(text: &str) -> Result<(&str, Option<usize>), ApiError> {
-    let trimmed = text.trim();
-    let (word, rest) = trimmed.split_at(trimmed.find('(').unwrap_or(trimmed.len()));
-    if !word.trim_end().eq_ignore_ascii_case("topk") || rest.is_empty() {
-        return Ok((trimmed, None));
-    }
-    let wrong = || ApiError::invalid(format!("{trimmed:?} is not of the form topk(10, query)"));
-    let inner = rest.strip_prefix('(').and_then(|rest| rest.strip_suffix(')')).ok_or_else(wrong)?;
-    let (count, query) = inner.split_once(',').ok_or_else(wrong)?;
-    let count = count.trim().parse::<usize>().ok().filter(|count| *count > 0).ok_or_else(wrong)?;
-    Ok((query.trim(), Some(count)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Scenario: queries with and without `topk`. Guarantee: taken apart, or an error that says how it is written.
-    #[test]
-    fn topk() {
-        assert_eq!(top_query(r#" topk(10, shop.cpu{a="b,c"}) "#).unwrap(), (r#"shop.cpu{a="b,c"}"#, Some(10)));
-        assert_eq!(top_query("shop.cpu").unwrap(), ("shop.cpu", None));
-        assert_eq!(top_query("TOPK ( 2 , topk.cpu )").unwrap(), ("topk.cpu", Some(2)));
-        assert_eq!(top_query("topk.cpu{a=\"(\"}").unwrap(), ("topk.cpu{a=\"(\"}", None));
-        for wrong in ["topk(x, y)", "topk(0, y)", "topk(2, y", "topk(2)", "topk(2, y) by"] {
-            assert!(top_query(wrong).is_err(), "{wrong}");
         }
     }
 }

@@ -1,5 +1,6 @@
 //! `SelectSeries` and `SelectHeatmap`: values over time, and how they are spread.
 
+use hotspan_formats::profile_query::parse_selector;
 use hotspan_model::{Labels, ProfileId};
 use hotspan_query::{
     Exemplars, FlameQuery, HeatmapGroup, Individual, IndividualKind, StepValue, Timeline, TimelineQuery,
@@ -10,7 +11,7 @@ use super::messages::{
     ExemplarMessage, HeatmapRequest, HeatmapResponse, HeatmapSeries, HeatmapSlot, PointMessage, SelectSeriesRequest,
     SelectSeriesResponse, SeriesMessage,
 };
-use super::selection::{profile_type, selector, take_ids, time_range};
+use super::selection::{profile_type, take_ids, time_range};
 use super::stack_selector::stack_filter;
 use super::unary::Asked;
 use crate::api::ApiError;
@@ -45,7 +46,7 @@ pub(super) async fn select_series(asked: Asked<SelectSeriesRequest>) -> Result<S
 
 /// The samples that a request selects, ids in its selector among it.
 fn samples_of(kind: &str, label_selector: &str, (from, until): (i64, i64)) -> Result<FlameQuery, ApiError> {
-    let (profile_type, selector) = (profile_type(kind)?, selector(label_selector)?);
+    let (profile_type, selector) = (profile_type(kind)?, parse_selector(label_selector)?);
     let mut samples = FlameQuery { profile_type, selector, from, until, ..FlameQuery::default() };
     take_ids(&mut samples)?;
     Ok(samples)

@@ -2,34 +2,66 @@
 
 use std::fmt;
 
-use hotspan_model::Labels;
-use regex::Regex;
+use regex::{Regex, RegexBuilder};
 
-use crate::error::{QueryError, Result};
+use crate::labels::Labels;
+
+/// What is wrong with a selector, and where.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct SelectorError(String);
+
+type Result<T> = std::result::Result<T, SelectorError>;
 
 /// Labels that profiles must have. Without matchers, every series fits.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Selector {
     /// What each label must be; all must hold.
     pub matchers: Vec<Matcher>,
 }
 
 /// What one label must be.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Matcher {
     /// The label's name.
     pub name: String,
     test: Test,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 enum Test {
     Equal(String),
     NotEqual(String),
     StartsWith(String),
-    Matches(Regex),
-    MatchesNot(Regex),
+    Matches(Pattern),
+    MatchesNot(Pattern),
 }
+
+/// A regular expression for a whole value.
+#[derive(Debug, Clone)]
+struct Pattern {
+    written: String,
+    whole: Regex,
+}
+
+impl Pattern {
+    /// Bounded, so that a hostile one costs nothing.
+    fn new(written: String) -> std::result::Result<Self, regex::Error> {
+        let compile = |text: &str| RegexBuilder::new(text).size_limit(1 << 20).build();
+        // By itself first: `a)|(b` would get the parentheses that it lacks from those around it, and match any part.
+        compile(&written)?;
+        let whole = compile(&format!("^(?s:{written})$"))?;
+        Ok(Self { written, whole })
+    }
+}
+
+impl PartialEq for Pattern {
+    fn eq(&self, other: &Self) -> bool {
+        self.written == other.written
+    }
+}
+
+impl Eq for Pattern {}
 
 impl Matcher {
     /// The label must have this value; an empty value also fits a label that is not there.
@@ -42,17 +74,22 @@ impl Matcher {
         Self { name: name.into(), test: Test::StartsWith(start.into()) }
     }
 
-    /// The same test for a label of another name.
-    #[must_use]
-    pub fn renamed(&self, name: String) -> Self {
-        Self { name, test: self.test.clone() }
-    }
-
     /// The value the label must be equal to, if this matcher says so.
     pub fn equal_value(&self) -> Option<&str> {
         match &self.test {
             Test::Equal(value) => Some(value),
             _ => None,
+        }
+    }
+
+    /// What the label must be, without its name: `!~"1\\..*"`.
+    pub fn condition(&self) -> String {
+        match &self.test {
+            Test::Equal(value) => format!("={}", quoted(value)),
+            Test::NotEqual(value) => format!("!={}", quoted(value)),
+            Test::StartsWith(start) => format!("=~{}", quoted(&format!("{}.*", regex::escape(start)))),
+            Test::Matches(pattern) => format!("=~{}", quoted(&pattern.written)),
+            Test::MatchesNot(pattern) => format!("!~{}", quoted(&pattern.written)),
         }
     }
 
@@ -63,15 +100,15 @@ impl Matcher {
             Test::Equal(wanted) => value == wanted,
             Test::NotEqual(unwanted) => value != unwanted,
             Test::StartsWith(start) => value.starts_with(start.as_str()),
-            Test::Matches(pattern) => pattern.is_match(value),
-            Test::MatchesNot(pattern) => !pattern.is_match(value),
+            Test::Matches(pattern) => pattern.whole.is_match(value),
+            Test::MatchesNot(pattern) => !pattern.whole.is_match(value),
         }
     }
 }
 
 /// The value of a label, or else of the one that has dots where this name has underscores: Grafana's data source can
 /// write no dots, and its "profiles for this span" asks for `service_namespace`.
-pub(crate) fn label_value<'l>(labels: &'l Labels, name: &str) -> Option<&'l str> {
+pub fn label_value<'l>(labels: &'l Labels, name: &str) -> Option<&'l str> {
     labels.get(name).or_else(|| {
         let is_same = |known: &str| known.contains('.') && known.len() == name.len() && plain_name(known) == name;
         labels.iter().find(|(known, _)| is_same(known)).map(|(_, value)| value)
@@ -83,17 +120,33 @@ pub fn plain_name(name: &str) -> String {
     name.replace('.', "_")
 }
 
+impl fmt::Display for Selector {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let matchers: Vec<String> = self.matchers.iter().map(ToString::to_string).collect();
+        write!(out, "{{{}}}", matchers.join(", "))
+    }
+}
+
 impl fmt::Display for Matcher {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = &self.name;
-        match &self.test {
-            Test::Equal(value) => write!(out, "{name}={value:?}"),
-            Test::NotEqual(value) => write!(out, "{name}!={value:?}"),
-            Test::StartsWith(start) => write!(out, "{name}=~{:?}", format!("{}.*", regex::escape(start))),
-            Test::Matches(pattern) => write!(out, "{name}=~{:?}", pattern.as_str()),
-            Test::MatchesNot(pattern) => write!(out, "{name}!~{:?}", pattern.as_str()),
-        }
+        let is_bare = self.name.trim() == self.name && !self.name.contains(|c| ends_bare_name(c));
+        let name = if is_bare { self.name.clone() } else { quoted(&self.name) };
+        write!(out, "{name}{}", self.condition())
     }
+}
+
+/// A text in quotes, with the escapes that are read.
+fn quoted(text: &str) -> String {
+    let escaped = text.replace('\\', r"\\").replace('"', r#"\""#).replace('\n', r"\n").replace('\t', r"\t");
+    format!("\"{escaped}\"")
+}
+
+fn ends_bare_value(c: char) -> bool {
+    matches!(c, ',' | '{' | '}')
+}
+
+fn ends_bare_name(c: char) -> bool {
+    ends_bare_value(c) || matches!(c, '=' | '!' | '~' | '"')
 }
 
 impl Selector {
@@ -145,7 +198,7 @@ impl Parser<'_> {
     }
 
     fn matcher(&mut self) -> Result<Matcher> {
-        let name = if self.rest().starts_with('"') { self.quoted('"')? } else { self.bare(&['=', '!', '~', '"']) };
+        let name = if self.rest().starts_with('"') { self.quoted('"')? } else { self.bare(ends_bare_name) };
         if name.is_empty() {
             return Err(self.wrong("a label name"));
         }
@@ -156,21 +209,18 @@ impl Parser<'_> {
         let value_at = self.at;
         let value = match self.rest().chars().next() {
             Some(quote @ ('"' | '\'' | '`')) => self.quoted(quote)?,
-            _ => self.bare(&[]),
+            _ => self.bare(ends_bare_value),
         };
-        let pattern = |at: usize| {
-            // Patterns match the whole value, and are bounded so that a hostile one costs nothing.
-            let anchored = format!("^(?s:{value})$");
-            let compiled = regex::RegexBuilder::new(&anchored).size_limit(1 << 20).build();
-            compiled.map_err(|error| {
-                QueryError::Invalid(format!("the pattern at character {} is not valid: {error}", at + 1))
+        let pattern = |written: String| {
+            Pattern::new(written).map_err(|error| {
+                SelectorError(format!("the pattern at character {} is not valid: {error}", self.character(value_at)))
             })
         };
         let test = match operator {
             "=" => Test::Equal(value),
             "!=" => Test::NotEqual(value),
-            "=~" => Test::Matches(pattern(value_at)?),
-            _ => Test::MatchesNot(pattern(value_at)?),
+            "=~" => Test::Matches(pattern(value)?),
+            _ => Test::MatchesNot(pattern(value)?),
         };
         Ok(Matcher { name, test })
     }
@@ -202,10 +252,9 @@ impl Parser<'_> {
         Err(self.wrong("a closing quote for the one"))
     }
 
-    fn bare(&mut self, ends: &[char]) -> String {
+    fn bare(&mut self, is_end: fn(char) -> bool) -> String {
         let rest = self.rest();
-        let stop = |c: char| c == ',' || c == '}' || c == '{' || ends.contains(&c);
-        let length = rest.find(stop).unwrap_or(rest.len());
+        let length = rest.find(is_end).unwrap_or(rest.len());
         self.at += length;
         self.text[self.at - length..self.at].trim().to_owned()
     }
@@ -231,10 +280,15 @@ impl Parser<'_> {
         if self.eat(token) { Ok(()) } else { Err(self.wrong(&format!("{token:?}"))) }
     }
 
-    fn wrong(&self, expected: &str) -> QueryError {
-        let character = self.text[..self.at].chars().count() + 1;
+    /// Characters are counted from 1.
+    fn character(&self, at: usize) -> usize {
+        self.text[..at].chars().count() + 1
+    }
+
+    fn wrong(&self, expected: &str) -> SelectorError {
+        let character = self.character(self.at);
         let found = self.rest().chars().next().map_or("the end".to_owned(), |found| format!("{found:?}"));
-        QueryError::Invalid(format!(
+        SelectorError(format!(
             "the selector {:?} has {found} at character {character}, where {expected} was expected",
             self.text
         ))
@@ -286,5 +340,27 @@ mod tests {
         assert!(message(r#"{a="x"#).contains("closing quote"));
         assert!(message(r#"{a=~"("}"#).contains("pattern at character 5"));
         assert!(message(r#"{a="x"} y"#).contains("where the end was expected"));
+    }
+    /// Scenario: selectors of every spelling, with names and values that need quotes, and patterns with backslashes.
+    /// Guarantee: what is written from one reads as the same.
+    #[test]
+    fn what_is_written_reads_as_the_same() {
+        for (text, written) in [
+            ("{}", "{}"),
+            ("{ a = b c , d!~x. }", r#"{a="b c", d!~"x."}"#),
+            (r#"{"a b"=~'1\.\d+', "="!=`\"`}"#, r#"{a b=~"1\\.\\d+", "="!="\\\""}"#),
+            ("{\" a\"=\"\\n\\t\r\u{0}\"}", "{\" a\"=\"\\n\\t\r\u{0}\"}"),
+        ] {
+            let selector = Selector::parse(text).unwrap();
+            assert_eq!(selector.to_string(), written);
+            assert_eq!(Selector::parse(written), Ok(selector), "{written}");
+        }
+    }
+
+    /// Scenario: a pattern that is only one inside other parentheses. Guarantee: refused; it would match parts of values.
+    #[test]
+    fn patterns_are_whole_by_themselves() {
+        assert!(Selector::parse(r#"{version=~"1)|(.*"}"#).unwrap_err().to_string().contains("character 11"));
+        assert!(Selector::parse(r#"{é=~"("}"#).unwrap_err().to_string().contains("pattern at character 5"));
     }
 }
