@@ -77,7 +77,7 @@ test-aarch64: ## Run the Rust profiler's tests for aarch64; needs that Rust targ
 	$(CARGO) test -p hotspan-profiler --target aarch64-unknown-linux-gnu --lib --test cpu --test spans -- \
 	--skip read_through_the_kernel --skip read_around_what_is_missing --skip threads_without_work
 
-fuzz: ## Fuzz every decoder for a bounded time
+fuzz: ## Fuzz decoders and readers of queries for a bounded time
 	fuzz/run
 
 clean: ## Remove everything that was built
