@@ -75,8 +75,10 @@ fn day(digits: &str) -> Option<i64> {
 
 /// A moment as a person reads it, to the second: `2026-01-31T10:00:00Z`, which [`parse_time`] takes.
 pub fn time_as_text(nanos: i64) -> String {
-    let stamp = Timestamp::from_second(nanos.div_euclid(SECOND));
-    stamp.map_or_else(|_| nanos.to_string(), |stamp| stamp.to_string())
+    let second = nanos.div_euclid(SECOND);
+    // The first second that there are nanoseconds for has no start among them.
+    let stamp = second.checked_mul(SECOND).and_then(|_| Timestamp::from_second(second).ok());
+    stamp.map_or_else(|| nanos.to_string(), |stamp| stamp.to_string())
 }
 
 /// A length such as `250ms`, `15m`, `1h30m` or `2d`.
@@ -144,6 +146,10 @@ mod tests {
         assert_eq!(parse_time("20231314", 0), Ok(20_231_314 * SECOND));
         assert_eq!(parse_time("-2023111", 0), Ok(-2_023_111 * SECOND));
         assert_eq!(time_as_text(expected), "2023-11-14T22:13:20Z");
+        for end in [i64::MIN, i64::MIN + 1, i64::MAX] {
+            let read = parse_time(&time_as_text(end), 0).map(|read| read.div_euclid(SECOND));
+            assert_eq!(read, Ok(end.div_euclid(SECOND)), "{}", time_as_text(end));
+        }
         let wrongs = ["", "yesterday", "now-", "now-1", "now*1h", "12x", "99999999999999999999"];
         let no_numbers = ["nan", "inf", "-infinity", "1e300", "2023-11-14 23:13:20", "2023-11-14 01:00"];
         for wrong in wrongs.into_iter().chain(no_numbers) {
