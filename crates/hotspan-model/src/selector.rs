@@ -6,6 +6,12 @@ use regex::{Regex, RegexBuilder};
 
 use crate::labels::Labels;
 
+/// More matchers than a person or a dashboard writes. Each may be a pattern, which takes milliseconds to compile.
+const MAX_MATCHERS: usize = 100;
+
+/// Memory that a compiled pattern may take.
+const MAX_PATTERN_BYTES: usize = 1 << 20;
+
 /// What is wrong with a selector, and where.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
@@ -45,12 +51,12 @@ struct Pattern {
 }
 
 impl Pattern {
-    /// Bounded, so that a hostile one costs nothing.
-    fn new(written: String) -> std::result::Result<Self, regex::Error> {
-        let compile = |text: &str| RegexBuilder::new(text).size_limit(1 << 20).build();
+    /// Compiles a pattern; the error says what is wrong with it.
+    fn new(written: String) -> std::result::Result<Self, String> {
         // By itself first: `a)|(b` would get the parentheses that it lacks from those around it, and match any part.
-        compile(&written)?;
-        let whole = compile(&format!("^(?s:{written})$"))?;
+        regex_syntax::ast::parse::Parser::new().parse(&written).map_err(|error| error.to_string())?;
+        let anchored = RegexBuilder::new(&format!("^(?s:{written})$")).size_limit(MAX_PATTERN_BYTES).build();
+        let whole = anchored.map_err(|error| error.to_string())?;
         Ok(Self { written, whole })
     }
 }
@@ -182,6 +188,11 @@ impl Parser<'_> {
             self.skip_space();
             if self.eat("}") {
                 break;
+            }
+            if matchers.len() == MAX_MATCHERS {
+                return Err(SelectorError(format!(
+                    "a selector has at most {MAX_MATCHERS} matchers, and this one more"
+                )));
             }
             matchers.push(self.matcher()?);
             self.skip_space();
@@ -362,5 +373,13 @@ mod tests {
     fn patterns_are_whole_by_themselves() {
         assert!(Selector::parse(r#"{version=~"1)|(.*"}"#).unwrap_err().to_string().contains("character 11"));
         assert!(Selector::parse(r#"{é=~"("}"#).unwrap_err().to_string().contains("pattern at character 5"));
+    }
+
+    /// Scenario: as many matchers as a selector may have, and one more. Guarantee: taken, and refused with the number.
+    #[test]
+    fn selectors_are_bounded() {
+        let of = |count: usize| format!("{{{}}}", vec!["a=~x"; count].join(","));
+        assert_eq!(Selector::parse(&of(MAX_MATCHERS)).unwrap().matchers.len(), MAX_MATCHERS);
+        assert!(Selector::parse(&of(MAX_MATCHERS + 1)).unwrap_err().to_string().contains("at most 100"));
     }
 }
