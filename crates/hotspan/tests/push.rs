@@ -90,6 +90,21 @@ fn every_format() {
     assert!(again.contains("had come before"), "{again}");
 }
 
+/// Scenario: a file with stacks deeper than the server keeps, and one without.
+/// Guarantee: the first says how many frames were cut, the second says nothing of it.
+#[test]
+fn cut_stacks_are_told() {
+    let (store, server) = Server::configured("limits.max_stack_depth = 2\n");
+    let file = store.path().join("cpu.collapsed");
+    for (stacks, said) in
+        [("main;a;b;c;d 5\n", ", without 3 frames of stacks that are too deep ("), ("main;a 5\n", "stored (")]
+    {
+        std::fs::write(&file, stacks).unwrap();
+        let line = stored(&server, &[file.to_str().unwrap(), "--service", "web"]);
+        assert!(line.contains(said), "{line}");
+    }
+}
+
 /// Scenario: the profile of one request, saved under its trace id, with the time it was taken at.
 /// Guarantee: it is the flame graph of its span and of its trace, and it lies at that time.
 #[test]
