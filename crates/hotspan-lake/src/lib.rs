@@ -13,6 +13,7 @@
 pub mod arrays;
 pub mod catalog;
 pub mod check;
+mod claim;
 pub mod compaction;
 mod error;
 mod id_hasher;
@@ -36,14 +37,15 @@ use hotspan_model::TenantId;
 use tokio::sync::Notify;
 
 pub use catalog::{Catalog, Snapshot};
+pub use claim::StoreClaim;
 pub use error::{LakeError, Result};
 pub use ingest::{Ingest, IngestCounters, IngestOptions, Receipt};
 pub use segment::{IdPart, IdSet, Piece, ReadOptions, Segment, SegmentReader};
 pub use table::Table;
 
-use crate::catalog::{StoreLock, now_nanos};
+use crate::catalog::now_nanos;
 use crate::rejected::RejectedItems;
-use crate::store::{BlobStore, LocalStore, Syncs, SystemSyncs, create_durable_folder};
+use crate::store::{BlobStore, LocalStore, Syncs, SystemSyncs};
 use crate::work_threads::WorkThreads;
 
 /// An open store.
@@ -58,7 +60,7 @@ pub struct Lake {
     committing: WorkThreads,
     compacting: WorkThreads,
     object_number: AtomicU64,
-    _lock: StoreLock,
+    _claim: StoreClaim,
 }
 
 impl Lake {
@@ -68,31 +70,26 @@ impl Lake {
     }
 
     async fn open_syncing(folder: &Path, syncs: Arc<dyn Syncs>) -> Result<Arc<Self>> {
-        let segments = Arc::clone(&syncs);
-        let open_store = || Ok(Arc::new(LocalStore::open_syncing(&folder.join("data"), segments)?) as _);
-        Self::open_with(folder, syncs.as_ref(), open_store).await
+        Self::open_segments(StoreClaim::make(folder, syncs.as_ref())?, syncs).await
+    }
+
+    /// Opens a store that was claimed before.
+    pub async fn open_claimed(claim: StoreClaim) -> Result<Arc<Self>> {
+        Self::open_segments(claim, Arc::new(SystemSyncs)).await
+    }
+
+    async fn open_segments(claim: StoreClaim, syncs: Arc<dyn Syncs>) -> Result<Arc<Self>> {
+        let store = Arc::new(LocalStore::open_syncing(&claim.folder.join("data"), syncs)?);
+        Self::open_with(claim, store).await
     }
 
     /// Opens a store whose segments are kept elsewhere than in its folder.
     pub async fn open_with_store(folder: &Path, store: Arc<dyn BlobStore>) -> Result<Arc<Self>> {
-        Self::open_with(folder, &SystemSyncs, || Ok(store)).await
+        Self::open_with(StoreClaim::new(folder)?, store).await
     }
 
-    /// The claim comes before everything else: opening the segments sweeps what an earlier process left unfinished,
-    /// which must not be what another process is writing.
-    async fn open_with(
-        folder: &Path,
-        syncs: &dyn Syncs,
-        open_store: impl FnOnce() -> Result<Arc<dyn BlobStore>>,
-    ) -> Result<Arc<Self>> {
-        create_durable_folder(folder, syncs).map_err(|source| LakeError::Storage {
-            action: "creating",
-            path: folder.display().to_string(),
-            source,
-        })?;
-        let lock = StoreLock::acquire(folder)?;
-        let store = open_store()?;
-        let catalog = Catalog::open(folder).await?;
+    async fn open_with(claim: StoreClaim, store: Arc<dyn BlobStore>) -> Result<Arc<Self>> {
+        let catalog = Catalog::open(&claim.folder).await?;
         Ok(Arc::new(Self {
             reader: SegmentReader::new(Arc::clone(&store)),
             store,
@@ -103,7 +100,7 @@ impl Lake {
             committing: start_thread("commit")?,
             compacting: start_thread("compact")?,
             object_number: AtomicU64::new(0),
-            _lock: lock,
+            _claim: claim,
         }))
     }
 

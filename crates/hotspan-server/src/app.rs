@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use hotspan_lake::compaction::{CompactionCounters, Compactor};
 use hotspan_lake::retention::{Retention, RetentionCounters};
-use hotspan_lake::{Ingest, Lake, Table};
+use hotspan_lake::{Ingest, Lake, StoreClaim, Table};
 use hotspan_query::span_metrics::SpanMetrics;
 use hotspan_query::{Engine, WarmUp};
 use hotspan_sql::SqlEngine;
@@ -111,8 +111,8 @@ impl App {
     }
 
     /// Opens the store and starts what runs in the background. Gives what is left to be read ahead.
-    pub async fn open(&self) -> anyhow::Result<WarmUp> {
-        let lake = Lake::open(&self.settings.store).await?;
+    pub async fn open(&self, claim: StoreClaim) -> anyhow::Result<WarmUp> {
+        let lake = Lake::open_claimed(claim).await?;
         lake.reader().set_column_cache_bytes(self.settings.column_cache_bytes);
         let policies = Arc::new(PolicyStore::open(&self.settings.store).await?);
         let adhoc = Arc::new(AdHocStore::open(&self.settings.store, self.settings.max_adhoc_bytes)?);

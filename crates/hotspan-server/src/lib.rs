@@ -39,12 +39,13 @@ use std::sync::Arc;
 
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
+use hotspan_lake::StoreClaim;
 use self_tracing::{Feed, feed};
 use stopping::in_time;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
-/// Runs a server until `stop`: binds, opens the store, serves, and finishes what was received.
+/// Runs a server until `stop`: claims the store, binds, opens the store, serves, and finishes what was received.
 ///
 /// `announce` is told the addresses in use as soon as they are bound.
 pub fn serve(
@@ -89,6 +90,8 @@ async fn run(
         // The app is new: nobody has set it.
         let _ = app.request_gate.set(own.gate());
     }
+    // Before anybody is told an address: a second server on the store has nothing to serve.
+    let claim = StoreClaim::new(&settings.store)?;
     let listeners = Listeners::bind(&settings).await?;
     for listener in listeners.bound() {
         info!(role = listener.role.name(), address = %listener.address, "listening");
@@ -96,7 +99,7 @@ async fn run(
     announce(listeners.bound());
     app.set_listeners(listeners.bound().to_vec());
     let serving = tokio::spawn(listeners.serve(Arc::clone(&app), stop.clone()));
-    let warm_up = match app.open().await {
+    let warm_up = match app.open(claim).await {
         Ok(warm_up) => warm_up,
         Err(error) => {
             stop.cancel();

@@ -116,6 +116,27 @@ fn ready_soon_on_an_existing_store() {
     assert!(best < Duration::from_secs(1), "ready only after {best:?}");
 }
 
+/// Scenario: a second server is started on the store of one that runs.
+/// Guarantee: it says who holds the store, and has told nobody an address at which it never will answer.
+#[test]
+fn a_second_server_is_refused_before_it_listens() {
+    let (store, server) = Server::fresh();
+    let anywhere = "127.0.0.1:0";
+    let second = Command::new(env!("CARGO_BIN_EXE_hotspan"))
+        .args(["serve", "--http", anywhere, "--otlp-grpc", anywhere, "--otlp-http", anywhere, "--tempo", anywhere])
+        .arg("--store")
+        .arg(store.path())
+        .env("HOTSPAN_LOG_LEVEL", "info")
+        .output()
+        .unwrap();
+    let (said, complaint) = (text(&second.stdout), text(&second.stderr));
+    assert!(
+        !second.status.success() && complaint.contains(&format!("in use by process {}", server.pid())),
+        "{complaint}"
+    );
+    assert!(said.is_empty() && !complaint.contains("listening"), "{said}{complaint}");
+}
+
 /// Scenario: a store with two levels, beside a running server and after it stopped.
 /// Guarantee: stats answers in both cases; check answers when stopped, else it says whom to ask.
 #[test]
