@@ -21,6 +21,7 @@ use crate::listeners::BoundListener;
 use crate::metrics::Metrics;
 use crate::policy::PolicyStore;
 use crate::query_counts::QueryCounts;
+use crate::receive::RepeatedWarnings;
 use crate::scrape::ScrapeStatus;
 use crate::self_tracing::RequestGate;
 use crate::settings::Settings;
@@ -39,6 +40,8 @@ pub struct App {
     /// Recordings too large for memory take turns.
     pub(crate) long_recordings: Semaphore,
     pub(crate) decoding: Decoding,
+    /// What was told lately about requests that are refused again and again.
+    pub(crate) repeated_warnings: RepeatedWarnings,
     /// Whether what first questions need is being read ahead.
     pub(crate) warming_up: AtomicBool,
     /// There if the server traces itself.
@@ -92,6 +95,7 @@ impl App {
             scrape: ScrapeStatus::default(),
             long_recordings: Semaphore::new(1),
             decoding: Decoding::start(cores)?,
+            repeated_warnings: RepeatedWarnings::default(),
             warming_up: AtomicBool::new(true),
             request_gate: OnceLock::new(),
             listeners: OnceLock::new(),

@@ -116,8 +116,9 @@ fn the_documentation_is_fresh() {
     assert!(text(&written.stdout) == kept, "docs/configuration.md is stale; run\n  {refresh}");
 }
 
-/// Scenario: a server by its other name, with JSON logs, that gets a broken request and is told to stop.
-/// Guarantee: start, refusal and stop each have a line that a machine can read.
+/// Scenario: a server by its other name, with JSON logs, that gets metrics again and again and a broken request, and is told
+/// to stop.
+/// Guarantee: start, refusal and stop each have a line that a machine can read; metrics have one for all of them.
 #[test]
 fn the_log_tells_start_refusal_and_stop() {
     let folder = tempfile::tempdir().unwrap();
@@ -129,14 +130,21 @@ fn the_log_tells_start_refusal_and_stop() {
         let line = line.unwrap();
         serde_json::from_str::<serde_json::Value>(&line).unwrap_or_else(|error| panic!("{error}: {line}"))
     });
+    let mut not_stored = Vec::new();
     let mut wait_for = |message: &str| {
-        log.find(|line| line["message"].as_str().is_some_and(|text| text.contains(message)))
-            .unwrap_or_else(|| panic!("the log has no line {message:?}"))
+        let wanted = log.find(|line| {
+            not_stored.extend((line["reason"] == "not_stored").then(|| line.clone()));
+            line["message"].as_str().is_some_and(|text| text.contains(message))
+        });
+        wanted.unwrap_or_else(|| panic!("the log has no line {message:?}"))
     };
     assert_eq!(wait_for("did you mean HOTSPAN_STORE?")["level"], "WARN");
     let address = wait_for("listening")["address"].as_str().unwrap().to_owned();
     assert_eq!(wait_for("ready")["store"], "data");
     let headers = [("content-type", "application/x-protobuf")];
+    for _ in 0..3 {
+        assert_eq!(request(&address, "POST", "/v1/metrics", &headers, &[]).unwrap().status, 404);
+    }
     assert_eq!(request(&address, "POST", "/v1/traces", &headers, &[0x0a, 0xff, 0xff]).unwrap().status, 400);
     let refused = wait_for("request refused");
     assert_eq!((&refused["signal"], &refused["reason"]), (&"traces".into(), &"invalid".into()), "{refused}");
@@ -145,6 +153,8 @@ fn the_log_tells_start_refusal_and_stop() {
     assert_eq!(wait_for("stopping")["signal"], "SIGTERM");
     wait_for("stopped");
     assert!(server.wait().unwrap().success());
+    assert_eq!(not_stored.len(), 1, "{not_stored:?}");
+    assert_eq!((&not_stored[0]["signal"], &not_stored[0]["requests"]), (&"metrics".into(), &1.into()));
 }
 
 /// Scenario: a server with a request that never ends is told to stop, twice.

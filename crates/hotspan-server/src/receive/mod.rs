@@ -10,6 +10,7 @@ mod not_here;
 mod otlp;
 mod push;
 mod refusal;
+mod repeated_warnings;
 mod room;
 mod spool;
 mod upload;
@@ -21,6 +22,7 @@ pub(crate) use intake::{BodyError, Intake};
 pub(crate) use otlp::{otlp_alone, otlp_routes};
 pub(crate) use push::push_routes;
 pub(crate) use refusal::Refusal;
+pub(crate) use repeated_warnings::RepeatedWarnings;
 pub(crate) use room::{Arrived, Room};
 pub(crate) use upload::upload_routes;
 

@@ -1,6 +1,7 @@
 //! OTLP: traces and profiles, over gRPC and HTTP.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use axum::Router;
 use axum::extract::{Request, State};
@@ -192,7 +193,7 @@ fn format_of(codec: Codec) -> Format {
 pub(super) fn refuse(app: &App, signal: &'static str, protocol: Protocol, codec: Codec, refusal: &Refusal) -> Response {
     app.metrics.refused(signal, refusal.reason());
     let code = refusal.code();
-    warn!(signal, reason = refusal.reason(), retryable = refusal.retry_after().is_some(), error = %refusal, "request refused");
+    warn_of(app, signal, refusal);
     let mut status = Status::new(code as i32, refusal.to_string());
     if let Some(wait) = refusal.retry_after() {
         status = status.retry_after(wait);
@@ -208,4 +209,15 @@ pub(super) fn refuse(app: &App, signal: &'static str, protocol: Protocol, codec:
         response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(wait.as_secs().max(1)));
     }
     response
+}
+
+fn warn_of(app: &App, signal: &'static str, refusal: &Refusal) {
+    let reason = refusal.reason();
+    if let Refusal::NotHere { .. } = refusal {
+        if let Some(requests) = app.repeated_warnings.due(signal, reason, Instant::now()) {
+            warn!(signal, reason, requests, error = %refusal, "requests refused; told once a minute");
+        }
+        return;
+    }
+    warn!(signal, reason, retryable = refusal.retry_after().is_some(), error = %refusal, "request refused");
 }
