@@ -14,6 +14,7 @@ mod error;
 mod flame_merge;
 mod growth;
 mod limits;
+mod made;
 pub mod output;
 mod pieces;
 mod pushdown;

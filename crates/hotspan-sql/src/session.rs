@@ -163,14 +163,14 @@ impl SqlEngine {
             .with_memory_pool(Arc::clone(&self.memory))
             .with_disk_manager_builder(DiskManagerBuilder::default().with_mode(DiskManagerMode::Disabled))
             .build_arc()?;
-        let context = SessionContext::new_with_config_rt(config, runtime);
+        let mut context = SessionContext::new_with_config_rt(config, runtime);
         let snapshot = self.engine.snapshot();
         let catalog = MemoryCatalogProvider::new();
         catalog.register_schema(MAIN_SCHEMA, self.tables(tenant, &snapshot, |table| joining(table).is_none())?)?;
         catalog.register_schema(PIECES_SCHEMA, self.tables(tenant, &snapshot, |table| joining(table).is_some())?)?;
         catalog.register_schema(system::SYSTEM_SCHEMA, self.system_tables(tenant, &snapshot)?)?;
         context.register_catalog(CATALOG, Arc::new(catalog));
-        bound_functions(&context);
+        bound_functions(&mut context, &self.memory)?;
         context.register_udaf(flame_merge());
         for function in symbols::functions(&self.engine, tenant) {
             context.register_udf(function);

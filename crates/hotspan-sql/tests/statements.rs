@@ -242,6 +242,71 @@ async fn values_do_not_grow_without_end() {
     assert_eq!(json(&engine, &format!("SELECT array_length({days}) AS n")).await["rows"][0]["n"], 3);
 }
 
+/// Scenario: statements that double a value again and again, of constants and of rows, by every sign and function that joins;
+/// many large columns at once; aggregates that keep all they are given; and modest uses of the same.
+/// Guarantee: the former need more memory than SQL has and are told so, the latter are answered as ever, and nothing
+/// stays counted.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_joined_is_counted() {
+    let (_folder, lake, _engine) = store(1).await;
+    let small = SqlOptions { memory_bytes: 8 << 20, ..SqlOptions::default() };
+    let engine = SqlEngine::start(Engine::new(lake), small).unwrap();
+    let doubled = |first: &str, step: &str, from: &str| {
+        let levels = (1..24).map(|level| format!("t{level} AS (SELECT {step} AS s FROM t{})", level - 1));
+        let levels = levels.collect::<Vec<_>>().join(", ");
+        format!("WITH t0 AS (SELECT {first} AS s{from}), {levels} SELECT * FROM t23")
+    };
+    let steps = [
+        ("name", "s || s"),
+        ("name", "concat(s, s)"),
+        ("name", "concat_ws('-', s, s)"),
+        ("name", "overlay(s placing s from 1 for 0)"),
+        ("encode(cast(name AS bytea), 'hex')", "encode(cast(s AS bytea), 'hex')"),
+        ("[name]", "s || s"),
+        ("[name]", "array_concat(s, s)"),
+    ];
+    let mut statements = Vec::new();
+    for (first, step) in steps {
+        statements.push(doubled(first, step, " FROM spans"));
+        statements.push(doubled(&first.replace("name", "'name'"), step, ""));
+    }
+    let wide = "repeat(name || 'x', 5000)";
+    let columns: Vec<String> = (0..40).map(|number| format!("{wide} || {number} AS c{number}")).collect();
+    statements.push(format!("SELECT {} FROM spans CROSS JOIN range(100)", columns.join(", ")));
+    statements.push(format!("SELECT string_agg({wide}, ',') FROM spans CROSS JOIN range(100)"));
+    statements.push(format!("SELECT array_agg({wide}) FROM spans CROSS JOIN range(100)"));
+    statements.push("SELECT array_to_string(range(60000), repeat('x', 60000))".to_owned());
+    statements.push("SELECT array_repeat(repeat('x', 60000), 60000)".to_owned());
+    statements.push("SELECT array_replace_all(array_repeat('a', 60000), 'a', repeat('x', 60000))".to_owned());
+    statements.push("SELECT array_resize([name], 60000, name) FROM spans".to_owned());
+    for statement in &statements {
+        match text(&engine, statement, Format::Json).await {
+            Err(SqlError::Limit(message)) => assert!(message.contains("sql.memory"), "{statement}: {message}"),
+            other => panic!("{statement}: {:?}", other.map(|answer| answer.len())),
+        }
+    }
+    for (expression, expected) in [
+        ("'a' || 'b' || 1", serde_json::json!("ab1")),
+        ("'a' || null", serde_json::json!(null)),
+        ("concat('a', null, 'b')", serde_json::json!("ab")),
+        ("concat_ws('-', 'a', 'b')", serde_json::json!("a-b")),
+        ("array_to_string([1] || [2, 3] || 4, '+')", serde_json::json!("1+2+3+4")),
+        ("array_to_string(0 || [1], '+')", serde_json::json!("0+1")),
+        ("encode('a'::bytea, 'hex')", serde_json::json!("61")),
+    ] {
+        assert_eq!(json(&engine, &format!("SELECT {expression} AS n")).await["rows"][0]["n"], expected, "{expression}");
+    }
+    let names =
+        json(&engine, "SELECT service || '/' || name, count(*) FROM spans GROUP BY service || '/' || name").await;
+    assert!(!names["rows"].as_array().unwrap().is_empty(), "{names}");
+    // Five megabytes of eight, again and again.
+    for _ in 0..4 {
+        let large =
+            "SELECT sum(length(s || s)) AS n FROM (SELECT repeat(name, 2000) AS s FROM spans CROSS JOIN range(10))";
+        assert!(json(&engine, large).await["rows"][0]["n"].as_u64().unwrap() > 0);
+    }
+}
+
 /// Scenario: statements that nest as deep as a statement may be long, in several ways, and ones that are longer.
 /// Guarantee: the first are answered or refused, and the others refused by their length; nothing ends the process.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
