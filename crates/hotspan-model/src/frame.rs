@@ -73,7 +73,7 @@ pub struct Frame<'a> {
     pub start_line: u32,
     /// The binary or library it was loaded from.
     pub mapping: Cow<'a, str>,
-    /// Build id of that binary, as the source spells it.
+    /// Build id of that binary, as the source spells it; only kept while there is no function.
     pub build_id: Cow<'a, str>,
     /// Address in the binary's own address space; only kept while there is no function.
     pub address: u64,

@@ -46,6 +46,8 @@ pub struct PprofWriter<'p, 'a> {
     strings: HashMap<String, u64>,
     string_order: Vec<String>,
     mappings: HashMap<(u64, u64), u64>,
+    /// By binary, for frames that have none of their own.
+    build_ids: HashMap<String, String>,
     functions: HashMap<[u64; 4], u64>,
     locations: HashMap<Box<[FrameIndex]>, u64>,
     symbols: Vec<u8>,
@@ -64,6 +66,7 @@ impl<'p, 'a> PprofWriter<'p, 'a> {
             strings: HashMap::new(),
             string_order: Vec::new(),
             mappings: HashMap::new(),
+            build_ids: HashMap::new(),
             functions: HashMap::new(),
             locations: HashMap::new(),
             symbols: Vec::new(),
@@ -212,7 +215,11 @@ impl<'p, 'a> PprofWriter<'p, 'a> {
         if frame.mapping.is_empty() && frame.build_id.is_empty() {
             return 0;
         }
-        let key = (self.string(&frame.mapping), self.string(&frame.build_id));
+        let build_id = match self.build_ids.get(&*frame.mapping) {
+            Some(build_id) if frame.build_id.is_empty() => build_id.clone(),
+            _ => frame.build_id.clone().into_owned(),
+        };
+        let key = (self.string(&frame.mapping), self.string(&build_id));
         if let Some(id) = self.mappings.get(&key) {
             return *id;
         }
@@ -283,6 +290,7 @@ pub fn encode(set: &ProfileSet<'_>) -> Vec<u8> {
         }
     }
     let mut writer = PprofWriter::new(&header, &set.paths);
+    writer.build_ids = build_ids(set);
     let attribute_sets: Vec<Vec<(String, AttributeLabel)>> =
         set.attribute_sets.iter().map(|json| attribute_labels(json)).collect();
     for (sample, values) in &rows {
@@ -290,6 +298,25 @@ pub fn encode(set: &ProfileSet<'_>) -> Vec<u8> {
         writer.sample(sample.path, values, ids.labels(set, sample, &attribute_sets));
     }
     writer.finish_gzip()
+}
+
+/// The build ids of binaries by name, as far as the mappings of all profiles agree on them.
+fn build_ids(set: &ProfileSet<'_>) -> HashMap<String, String> {
+    let mut told: Vec<&str> = set.profiles.iter().map(|profile| &*profile.context.mappings).collect();
+    told.dedup();
+    let mut build_ids: HashMap<String, String> = HashMap::new();
+    for json in told {
+        let Ok(serde_json::Value::Array(mappings)) = serde_json::from_str(json) else { continue };
+        for mapping in mappings {
+            let text = |key: &str| mapping[key].as_str().unwrap_or_default().to_owned();
+            let (file, build_id) = (text("filename"), text("build_id"));
+            let known = build_ids.entry(file).or_insert_with(|| build_id.clone());
+            if *known != build_id {
+                known.clear();
+            }
+        }
+    }
+    build_ids
 }
 
 fn column_of(profile: &Profile<'_>, columns: &mut Vec<(String, String)>) -> usize {

@@ -142,7 +142,10 @@ impl Symbols {
                 let kind = if depth + 1 < lines.len() { FrameKind::Inlined } else { mapping.kind() };
                 let (line, column) = (u32::try_from(*line).unwrap_or(0), u32::try_from(*column).unwrap_or(0));
                 let mut frame = CodedFrame { function, line, column, kind, attributes, ..mapping.frame() };
-                if !paths.frames.is_named(function) {
+                if paths.frames.is_named(function) {
+                    // The build would only split what is the same code. It stays with the mappings.
+                    frame.build_id = 0;
+                } else {
                     frame.address = mapping.normalise(address);
                 }
                 symbols.frames.push(paths.frames.add_coded(frame));

@@ -127,6 +127,44 @@ fn deep_stacks_are_cut_and_counted() {
     );
 }
 
+/// A profile of one sample: a function with a name called from an address without one, in a binary of this build.
+fn of_build(build_id: &str) -> Vec<u8> {
+    let field = |number: u8, content: &[u8]| [&[number << 3 | 2, content.len() as u8], content].concat();
+    let strings = ["", "cpu", "nanoseconds", "/bin/shop", build_id, "main.work"];
+    let mut profile = [
+        field(1, &[1 << 3, 1, 2 << 3, 2]),
+        field(2, &[field(1, &[1, 2]), field(2, &[7])].concat()),
+        field(3, &[1 << 3, 1, 5 << 3, 3, 6 << 3, 4]),
+        field(4, &[&[1 << 3, 1, 2 << 3, 1, 3 << 3, 9][..], &field(4, &[1 << 3, 1, 2 << 3, 42])].concat()),
+        field(4, &[1 << 3, 2, 2 << 3, 1, 3 << 3, 11]),
+        field(5, &[1 << 3, 1, 2 << 3, 5]),
+    ]
+    .concat();
+    strings.iter().for_each(|text| profile.extend(field(6, text.as_bytes())));
+    profile
+}
+
+/// Scenario: the same program built twice. Guarantee: a frame with a function is the same in both, as by OTLP; one without
+/// is known by its build, which a symboliser needs; and a file that is written again still says the build of both.
+#[test]
+fn builds_split_only_what_has_no_name() {
+    let (one, other) = (of_build("b1"), of_build("b2"));
+    let [one, other] = [&one, &other].map(|bytes| pprof::decode(bytes, &DecodeOptions::default()).unwrap());
+    let frames = |set: &hotspan_model::ProfileSet<'_>| {
+        let path = set.profiles[0].samples[0].path;
+        set.paths.walk_to_root(path).map(|frame| frame.into_owned()).collect::<Vec<_>>()
+    };
+    let ([named, bare], [named_other, bare_other]) = (&frames(&one)[..], &frames(&other)[..]) else { panic!() };
+    assert_eq!((named, &*named.function, &*named.build_id), (named_other, "main.work", ""));
+    assert_eq!((&*bare.build_id, bare.address, &*bare_other.build_id), ("b1", 11, "b2"));
+    assert!(one.profiles[0].context.mappings.contains("\"build_id\":\"b1\""));
+    let written = expanded(&pprof::encode(&one), &Limits::default()).unwrap().into_owned();
+    let again = pprof::decode(&written, &DecodeOptions::default()).unwrap();
+    let mappings: serde_json::Value = serde_json::from_str(&again.profiles[0].context.mappings).unwrap();
+    assert_eq!(mappings.as_array().unwrap().len(), 1, "{mappings}");
+    assert_eq!((&mappings[0]["filename"], &mappings[0]["build_id"]), (&"/bin/shop".into(), &"b1".into()));
+}
+
 /// Scenario: a gzip bomb. Guarantee: expanding stops at the limit.
 #[test]
 fn gzip_is_bounded() {
