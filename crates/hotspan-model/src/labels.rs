@@ -8,6 +8,8 @@ use crate::ids::SeriesId;
 
 /// The label that holds the service, as Pyroscope names it.
 pub const SERVICE_NAME: &str = "service_name";
+/// The service of whatever says none, as OpenTelemetry names it.
+pub const UNKNOWN_SERVICE: &str = "unknown_service";
 /// The label that holds the five-part profile type.
 pub const PROFILE_TYPE: &str = "__profile_type__";
 /// The label of profiles that came as named files, which spans may refer to.
@@ -85,7 +87,7 @@ impl Labels {
 
     /// The service these profiles belong to.
     pub fn service(&self) -> Cow<'_, str> {
-        Cow::Borrowed(self.get(SERVICE_NAME).unwrap_or("unknown_service"))
+        Cow::Borrowed(self.get(SERVICE_NAME).unwrap_or(UNKNOWN_SERVICE))
     }
 
     /// The service as a number: what symbols are stored by, so that those of one service lie together.

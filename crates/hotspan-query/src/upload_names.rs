@@ -1,13 +1,15 @@
 //! Which span names which uploaded profile, by the attributes `profile.id` and `profile.file` of both.
 //!
 //! An id is meant to be the only one of its kind. Names of files come again in other services and on other days, so that a
-//! file is joined only to a span of its own service that ran at about that time.
+//! file is joined only to a span of its own service that ran at about that time. A file of which nobody said the service is
+//! of the one service that names it, if there is no other.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
 
 use hashbrown::{HashMap, HashSet};
 use hotspan_lake::table::DAY;
+use hotspan_model::labels::UNKNOWN_SERVICE;
 use hotspan_model::{Attribute, ProfileId, SpanId, TraceId, Value};
 
 /// The attribute that names an upload by the id it was given, or by the id that it is stored under.
@@ -51,6 +53,12 @@ pub(crate) struct Upload<'u> {
     pub(crate) service: &'u str,
     pub(crate) from: i64,
     pub(crate) until: i64,
+}
+
+impl Upload<'_> {
+    fn is_without_service(&self) -> bool {
+        self.service == UNKNOWN_SERVICE
+    }
 }
 
 impl UploadNames {
@@ -97,7 +105,8 @@ impl SpanNames {
         let apart =
             |named: &NamedFile| (named.from.saturating_sub(upload.until)).max(upload.from.saturating_sub(named.until));
         // A file that does not say when it was made is dated by when it was sent.
-        let near = named.filter(|named| *named.service == *upload.service && apart(named) <= DAY);
+        let is_of_service = |named: &NamedFile| upload.is_without_service() || *named.service == *upload.service;
+        let near = named.filter(|named| is_of_service(named) && apart(named) <= DAY);
         near.min_by_key(|named| (Reverse(named.path == file), apart(named)))
     }
 }
@@ -110,7 +119,23 @@ pub(crate) struct NamedUploads {
     by_file_name: Vec<([u8; 16], NamingSpan)>,
     /// The spans whose path of a file is just that of an upload.
     with_path: HashSet<NamingSpan>,
+    /// Those that may be of the service of the span that names them.
+    without_service: Vec<FileWithoutService>,
 }
+
+#[derive(Debug)]
+struct FileWithoutService {
+    profile: [u8; 16],
+    span: NamingSpan,
+    service: Arc<str>,
+    path: String,
+    has_path: bool,
+    from: i64,
+    until: i64,
+}
+
+/// The services whose spans name a file, by its name without folder.
+pub(crate) type FileServices = HashMap<String, HashSet<String>>;
 
 impl NamedUploads {
     pub(crate) fn new(names: &SpanNames) -> Self {
@@ -122,11 +147,44 @@ impl NamedUploads {
         if let Some(span) = upload.names.id.as_ref().and_then(|id| names.ids.get(id)) {
             self.profiles.insert(upload.id, *span);
         } else if let Some(named) = names.of_file(upload) {
-            if upload.names.file.as_ref() == Some(&named.path) {
-                self.with_path.insert(named.span);
-                self.profiles.entry(upload.id).or_insert(named.span);
-            } else {
-                self.by_file_name.push((upload.id, named.span));
+            let has_path = upload.names.file.as_ref() == Some(&named.path);
+            if !upload.is_without_service() || *named.service == *upload.service {
+                return self.join_file(upload.id, named.span, has_path);
+            }
+            self.without_service.push(FileWithoutService {
+                profile: upload.id,
+                span: named.span,
+                service: Arc::clone(&named.service),
+                path: named.path.clone(),
+                has_path,
+                from: upload.from,
+                until: upload.until,
+            });
+        }
+    }
+
+    fn join_file(&mut self, profile: [u8; 16], span: NamingSpan, has_path: bool) {
+        if has_path {
+            self.with_path.insert(span);
+            self.profiles.entry(profile).or_insert(span);
+        } else {
+            self.by_file_name.push((profile, span));
+        }
+    }
+
+    /// The time of the spans that may name files without a service; none if there are no such files.
+    pub(crate) fn time_without_service(&self) -> Option<(i64, i64)> {
+        let from = self.without_service.iter().map(|file| file.from).min()?.saturating_sub(DAY);
+        let until = self.without_service.iter().map(|file| file.until).max()?.saturating_add(DAY);
+        Some((from, until))
+    }
+
+    /// Joins the files without a service that just one service names.
+    pub(crate) fn join_without_service(&mut self, services: &FileServices) {
+        for file in std::mem::take(&mut self.without_service) {
+            let naming = services.get(file_name(&file.path));
+            if naming.is_some_and(|naming| naming.iter().all(|service| **service == *file.service)) {
+                self.join_file(file.profile, file.span, file.has_path);
             }
         }
     }
@@ -153,7 +211,7 @@ fn name_in(attributes: &[Attribute<'_>], key: &str) -> Option<String> {
 }
 
 /// A service names the file where it wrote it, an upload where it was read.
-fn file_name(path: &str) -> &str {
+pub(crate) fn file_name(path: &str) -> &str {
     path.rsplit(['/', '\\']).next().unwrap_or(path)
 }
 
@@ -183,6 +241,15 @@ mod tests {
             let (id, until) = ([number as u8; 16], from + 1000);
             named.add(&Upload { id, names: &upload_names, service, from: *from, until }, names);
         }
+        assert_eq!(
+            named.time_without_service().is_some(),
+            uploads.iter().any(|(service, ..)| *service == UNKNOWN_SERVICE)
+        );
+        let mut services = FileServices::default();
+        for named in names.files.values().flatten() {
+            services.entry(file_name(&named.path).to_owned()).or_default().insert(named.service.to_string());
+        }
+        named.join_without_service(&services);
         let found = named.finish();
         (0..uploads.len()).map(|number| found.get(&[number as u8; 16]).map(|span| span.1.0[0])).collect()
     }
@@ -210,6 +277,22 @@ mod tests {
         assert_eq!(joined(&names, &uploads), [Some(1), Some(2), None, Some(3), None, None]);
         let exact = [("web", NOW + 5, file("run.jfr")), ("web", NOW + 50, file("/var/run.jfr"))];
         assert_eq!(joined(&names, &exact), [None, Some(1)]);
+    }
+
+    /// Scenario: files of which nobody said the service: one that spans of two services name, one that spans of one do, on the
+    /// day of the file and on another.
+    /// Guarantee: the second alone is joined, and on its day.
+    #[test]
+    fn files_without_a_service() {
+        let mut names = SpanNames::default();
+        let (web, shop): (Arc<str>, Arc<str>) = ("web".into(), "shop".into());
+        names.add(span(1), &web, (NOW, NOW + 10), &attribute(FILE, text("run.jfr")));
+        names.add(span(2), &shop, (NOW + 5, NOW + 10), &attribute(FILE, text("/var/run.jfr")));
+        names.add(span(3), &shop, (NOW, NOW + 10), &attribute(FILE, text("cpu.pprof")));
+        names.add(span(4), &shop, (NOW + DAY, NOW + DAY + 10), &attribute(FILE, text("cpu.pprof")));
+        let file = |path: &'static str, time: i64| (UNKNOWN_SERVICE, time, attribute(FILE, text(path)));
+        let uploads = [file("run.jfr", NOW), file("/tmp/cpu.pprof", NOW), file("cpu.pprof", NOW - 2 * DAY)];
+        assert_eq!(joined(&names, &uploads), [None, Some(3), None]);
     }
 
     /// Scenario: spans that name uploads by a text, by a number, and by the id that a profile is stored under.

@@ -3,22 +3,28 @@
 use std::sync::Arc;
 
 use arrow::array::{Array, RecordBatch};
-use futures::TryStreamExt;
+use futures::future::BoxFuture;
+use futures::{FutureExt, TryStreamExt};
 use hashbrown::HashMap;
 use hotspan_lake::table::HOUR;
 use hotspan_lake::{IdSet, ReadOptions, Snapshot, Table, arrays};
 use hotspan_model::labels::PROFILE_SOURCE;
 use hotspan_model::{Exactness, LinkStrength, TenantId, attributes_from_json};
+use hotspan_traceql::{MetricsLimits, Program, TimeGrid, Value};
 
 use crate::Engine;
-use crate::error::Result;
+use crate::error::{QueryError, Result};
 use crate::linked_rows::LinkedRow;
 use crate::owners::{OwnerFilter, SampleOwners};
 use crate::scan::{Grain, Scan, ScannedRows};
 use crate::series::SeriesEntry;
 use crate::side_by_side::side_by_side;
 use crate::trace::read_spans;
-use crate::upload_names::{NamedUploads, NamingSpan, SpanNames, Upload, UploadNames};
+use crate::upload_names::{FileServices, NamedUploads, NamingSpan, SpanNames, Upload, UploadNames, file_name};
+
+/// Which files spans name, and in which services.
+const NAMING_FILES: &str =
+    r#"{ span."profile.file" != nil } | count_over_time() by (span."profile.file", resource.service.name)"#;
 
 /// Takes samples of uploaded profiles, as they are stored in a batch.
 pub(crate) type EachUploaded<'f> = dyn FnMut(&RecordBatch, Vec<LinkedRow>) -> Result<()> + Send + 'f;
@@ -130,6 +136,38 @@ impl Engine {
                 }
             }
         }
+        if let Some(time) = profiles.time_without_service()
+            && let Some(services) = self.services_naming_files(tenant, time).await?
+        {
+            profiles.join_without_service(&services);
+        }
         Ok(profiles.finish())
+    }
+
+    /// The services whose spans name files in a time; none if there are too many to tell.
+    ///
+    /// Boxed, since metrics may be about profiles: these are not, but a future that held itself would have no size.
+    fn services_naming_files<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        range: (i64, i64),
+    ) -> BoxFuture<'a, Result<Option<FileServices>>> {
+        let wrong = |error: String| QueryError::Invalid(format!("spans that name files can't be found: {error}"));
+        let start = move || {
+            let program = Program::new(NAMING_FILES).map_err(|error| wrong(error.to_string()))?;
+            let grid = TimeGrid::instant(range.0, range.1).map_err(|error| wrong(error.to_string()))?;
+            self.start_metrics(tenant, &Arc::new(program), grid, range, MetricsLimits::default())
+        };
+        async move {
+            let answer = start()?.into_answer().await?;
+            let mut services = FileServices::default();
+            for series in &answer.series {
+                let text = |value: &Value| if let Value::Str(text) = value { text.clone() } else { value.to_string() };
+                let [file, service] = series.labels.as_slice() else { continue };
+                services.entry(file_name(&text(&file.1)).to_owned()).or_default().insert(text(&service.1));
+            }
+            Ok(answer.notes.is_empty().then_some(services))
+        }
+        .boxed()
     }
 }

@@ -203,8 +203,9 @@ fn spans_name_their_profiles() {
 }
 
 /// Scenario: a span of another service names a file of the same name, another names a file that came long before it, one
-/// names its file with a folder, and one has a number for an id.
-/// Guarantee: names of files hold in their own service and at about their time, whole paths more than names, ids anywhere.
+/// names its file with a folder, and one has a number for an id. Two files come without a service.
+/// Guarantee: names of files hold in their own service and at about their time, whole paths more than names, ids anywhere; a
+/// file of nobody is of the service that names it, if it is the only one.
 #[test]
 fn names_of_files_are_not_unique() {
     let (_store, server) = Server::configured("");
@@ -225,7 +226,15 @@ fn names_of_files_are_not_unique() {
     };
     let file = |path: &str| support::text_attribute("profile.file", path);
     for (service, spans) in [
-        ("shop", vec![span(1, file("run.txt")), span(4, file("old.txt")), span(5, number(42))]),
+        (
+            "shop",
+            vec![
+                span(1, file("run.txt")),
+                span(4, file("old.txt")),
+                span(5, number(42)),
+                span(6, file("/tmp/alone.txt")),
+            ],
+        ),
         ("other", vec![span(2, file("run.txt"))]),
         ("paths", vec![span(3, file("/b/run.txt"))]),
     ] {
@@ -242,8 +251,11 @@ fn names_of_files_are_not_unique() {
     upload("service=paths&file=%2Fa%2Frun.txt", "of_folder_a");
     upload("service=paths&file=%2Fb%2Frun.txt", "of_folder_b");
     upload("service=anything&profile_id=42", "of_id");
+    // Nobody said whose these are: the first is named by three services, the second by one.
+    upload("file=run.txt", "of_nobody");
+    upload("file=alone.txt", "of_one");
     let of_trace = |id: u8| flame(&server, &format!("cpu{{trace_id=\"{}\"}}", format!("{id:02x}").repeat(16)));
-    for (id, function) in [(1, "of_shop"), (3, "of_folder_b"), (5, "of_id")] {
+    for (id, function) in [(1, "of_shop"), (3, "of_folder_b"), (5, "of_id"), (6, "of_one")] {
         let graph = of_trace(id);
         assert!(has_name(&graph, function) && graph["numTicks"] == 100_000_000, "{id}: {graph}");
     }

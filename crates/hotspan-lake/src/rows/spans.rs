@@ -5,6 +5,7 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, Int8Array, Int64Array, RecordBatch, TimestampNanosecondArray, UInt32Array};
 use arrow::error::ArrowError;
 use hotspan_model::attribute::write_json_object;
+use hotspan_model::labels::UNKNOWN_SERVICE;
 use hotspan_model::{Attribute, Event, Resource, Scope, Span, SpanLink, TraceSink, Value};
 
 use super::columns::{DictionaryColumn, IdColumn, ListEnds, MapColumn, TextColumn, struct_array};
@@ -68,9 +69,6 @@ struct LinkColumns {
 
 /// About what a span takes on the wire.
 const TYPICAL_SPAN_BYTES: usize = 320;
-
-/// The service of data whose resource does not name one, as OpenTelemetry spells it.
-const UNKNOWN_SERVICE: &str = "unknown_service";
 
 impl SpanRows {
     /// Makes room for as many spans as a message of this length may hold. A guess: columns still grow as they need.

@@ -9,7 +9,7 @@ use hotspan_lake::catalog::now_nanos;
 use hotspan_lake::ingest::Reservation;
 use hotspan_lake::rows::Rows;
 use hotspan_lake::{Ingest, Table};
-use hotspan_model::labels::SERVICE_NAME;
+use hotspan_model::labels::{SERVICE_NAME, UNKNOWN_SERVICE};
 use hotspan_model::{ProfileSet, TenantId};
 use http::HeaderMap;
 
@@ -67,7 +67,7 @@ impl RowSink {
     /// Adds a decoded set.
     pub(super) fn push(&mut self, mut set: ProfileSet<'_>) -> Result<(), Refusal> {
         for profile in &mut set.profiles {
-            profile.labels.set_default(SERVICE_NAME, "unknown_service");
+            profile.labels.set_default(SERVICE_NAME, UNKNOWN_SERVICE);
             self.profile_types.insert(profile.profile_type.to_string());
         }
         check_times(&set, &self.clock)?;
@@ -91,7 +91,7 @@ impl RowSink {
 pub(super) fn check_times(set: &ProfileSet<'_>, clock: &ClockWindow) -> Result<(), Refusal> {
     for profile in &set.profiles {
         let name = || {
-            let service = profile.labels.get(SERVICE_NAME).unwrap_or("unknown_service");
+            let service = profile.labels.get(SERVICE_NAME).unwrap_or(UNKNOWN_SERVICE);
             format!("profile {} of {service}", profile.profile_type)
         };
         clock.check(profile.time).map_err(|outside| Refusal::Untimely(format!("the {} {outside}", name())))?;

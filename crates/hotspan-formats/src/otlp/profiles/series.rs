@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use hotspan_model::labels::SERVICE_NAME;
+use hotspan_model::labels::{SERVICE_NAME, UNKNOWN_SERVICE};
 use hotspan_model::{Attribute, Labels, Resource, Scope, Value};
 
 use super::facts::take_identity_value;
@@ -30,8 +30,8 @@ impl Series {
         let service = match (text("service.name"), text("process.executable.name")) {
             (Some(name), _) => name.to_owned(),
             (None, _) if series.labels.get(SERVICE_NAME).is_some() => return series,
-            (None, Some(executable)) => format!("unknown_service:{executable}"),
-            (None, None) => "unknown_service".to_owned(),
+            (None, Some(executable)) => format!("{UNKNOWN_SERVICE}:{executable}"),
+            (None, None) => UNKNOWN_SERVICE.to_owned(),
         };
         series.labels.set(SERVICE_NAME, service);
         series

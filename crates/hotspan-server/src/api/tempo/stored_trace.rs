@@ -1,6 +1,7 @@
 //! A stored trace as OTLP messages, grouped by resource and scope as it was sent.
 
 use hashbrown::{HashMap, HashSet};
+use hotspan_model::labels::UNKNOWN_SERVICE;
 use hotspan_model::{Attribute, SpanId, Value, attributes_from_json};
 use hotspan_query::StoredSpan;
 
@@ -11,9 +12,6 @@ use super::otlp_messages::{
 
 /// The attribute by which Grafana knows that a span has a profile; its value is the span's id.
 const PROFILE_ID: &str = "pyroscope.profile.id";
-
-/// The service that spans without one are found under.
-const UNKNOWN_SERVICE: &str = "unknown_service";
 
 /// Spans grouped by resource and scope. Those in `profiled` say so in an attribute, whatever the sender set.
 pub(super) fn resource_spans(spans: &[StoredSpan], profiled: &HashSet<SpanId>) -> Vec<ResourceSpans> {
