@@ -135,7 +135,7 @@ impl fmt::Display for Selector {
 
 impl fmt::Display for Matcher {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let is_bare = self.name.trim() == self.name && !self.name.contains(|c| ends_bare_name(c));
+        let is_bare = self.name.trim() == self.name && !self.name.contains(ends_bare_name);
         let name = if is_bare { self.name.clone() } else { quoted(&self.name) };
         write!(out, "{name}{}", self.condition())
     }

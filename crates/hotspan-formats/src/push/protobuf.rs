@@ -13,7 +13,7 @@ pub fn each_profile<E: From<PushError>>(
 ) -> Result<(), E> {
     let mut fields = Fields::new("PushRequest", message, 0);
     let mut index = 0;
-    while let Some(field) = fields.next().map_err(broken)? {
+    while let Some(field) = fields.next().map_err(PushError::from)? {
         if field.number == 1 {
             read_series(&field, Series::new(limits, index))?.give(take)?;
             index += 1;
@@ -23,14 +23,14 @@ pub fn each_profile<E: From<PushError>>(
 }
 
 fn read_series<'m, 'l>(field: &Field<'m>, mut series: Series<'l, &'m [u8]>) -> Result<Series<'l, &'m [u8]>, PushError> {
-    let mut fields = field.message().map_err(broken)?;
-    while let Some(field) = fields.next().map_err(broken)? {
+    let mut fields = field.message()?;
+    while let Some(field) = fields.next()? {
         match field.number {
             1 => {
-                let (name, value) = read_label(&field).map_err(broken)?;
+                let (name, value) = read_label(&field)?;
                 series.add_label(name, value)?;
             }
-            2 => series.add_sample(read_sample(&field).map_err(broken)?)?,
+            2 => series.add_sample(read_sample(&field)?)?,
             _ => {}
         }
     }
@@ -61,6 +61,8 @@ fn read_sample<'m>(field: &Field<'m>) -> Result<&'m [u8], FileError> {
     Ok(raw)
 }
 
-fn broken(error: FileError) -> PushError {
-    PushError(format!("the request is broken: {error}"))
+impl From<FileError> for PushError {
+    fn from(error: FileError) -> Self {
+        Self(format!("the request is broken: {error}"))
+    }
 }
