@@ -47,7 +47,7 @@ fn read(message: &[u8], is_json: bool, limits: &Limits) -> Result<Taken, PushErr
     let mut take = |profile: PushedProfile<'_>| {
         assert!(profile.labels.len() <= limits.max_labels);
         taken.push((profile.place(), profile.labels.clone(), profile.raw.to_vec()));
-        Ok(())
+        Ok::<_, PushError>(())
     };
     match is_json {
         true => each_profile_json(message, limits, &mut take)?,
