@@ -80,7 +80,7 @@ impl CallCounts {
         let mut of_batch = HashMap::new();
         for row in 0..batch.num_rows() {
             let (name, kind, status) = (names.get(row), kinds[row], statuses[row]);
-            let find = || self.number(CallKey { service: services.get(row), name, kind, status });
+            let mut find = || self.number(CallKey { service: services.get(row), name, kind, status });
             let number = match services.codes() {
                 Some((codes, _)) => *of_batch.entry((codes[row], name, kind, status)).or_insert_with(find),
                 None => find(),
