@@ -11,7 +11,6 @@ use hotspan_lake::work_threads::BrokenOff;
 use super::BodyError;
 use crate::app::NotServing;
 use crate::rpc::{CallError, Code};
-use hotspan_lake::work_threads::BrokenOff;
 
 /// Why a request is not taken.
 #[derive(Debug, thiserror::Error)]
