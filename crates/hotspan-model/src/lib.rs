@@ -25,7 +25,7 @@ pub mod span;
 pub use attribute::{Attribute, Value};
 pub use attribute_json::attributes_from_json;
 pub use call_path::{FrameId, NodeId, PathTable};
-pub use exactness::{Exactness, LinkStrength};
+pub use exactness::{Coverage, CoverageOf, Exactness, LinkStrength};
 pub use flame::FlameTree;
 pub use frame::{Frame, FrameKind};
 pub use ids::{ProfileId, SeriesId, SpanId, TenantId, TraceId};

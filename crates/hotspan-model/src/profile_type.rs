@@ -109,6 +109,11 @@ impl ProfileType {
         format!("{}:{}:{}:", self.name, self.sample_type, self.sample_unit)
     }
 
+    /// Whether values are lengths of time.
+    pub fn is_time(&self) -> bool {
+        self.sample_unit == "nanoseconds"
+    }
+
     /// The short names that resolve to an id, for help texts and completion.
     pub fn aliases() -> impl Iterator<Item = &'static str> {
         ALIASES.iter().map(|(alias, _)| *alias)
