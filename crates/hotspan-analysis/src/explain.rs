@@ -1,5 +1,7 @@
 //! The whole way from two groups of requests to an answer.
 
+use hotspan_model::CoverageOf;
+
 use crate::blame::Walk;
 use crate::calls::Calls;
 use crate::causes::{FEWEST_SAMPLES, FURTHER_SHARE, Findings, JOINT_SHARE, LEADING_SHARE};
@@ -265,9 +267,10 @@ fn coverage(
         .collect();
     services.sort_by(|a, b| b.ms.total_cmp(&a.ms).then_with(|| a.service.cmp(&b.service)));
     let durations: f64 = ledger.sides.iter().flatten().map(|vector| vector.duration).sum();
+    let sampled = hotspan_model::Coverage::new(CoverageOf::Spans, evidence.seen as i64, durations as i64);
     let share = |time: f64| if evidence.seen > 0.0 { (time / evidence.seen).min(1.0) } else { 0.0 };
     Coverage {
-        sampled: if durations > 0.0 { (evidence.seen / durations).clamp(0.0, 1.0) } else { 0.0 },
+        sampled: sampled.map_or(0.0, hotspan_model::Coverage::share),
         explained: if duration > 0.0 { (1.0 - rest / duration).clamp(0.0, 1.0) } else { 0.0 },
         exact_samples: evidence.links[0],
         inherited_samples: evidence.links[1],

@@ -7,7 +7,7 @@ use arrow::array::RecordBatch;
 use futures::{FutureExt, StreamExt, TryStreamExt};
 use hashbrown::HashSet;
 use hotspan_lake::{Lake, ReadOptions, Segment, Snapshot};
-use hotspan_model::{SpanId, TenantId, TraceId};
+use hotspan_model::{Exactness, SpanId, TenantId, TraceId};
 use hotspan_traceql::{Program, SpanSource, TraceSource, TraceView};
 
 use crate::Engine;
@@ -74,6 +74,8 @@ pub struct Cohort {
     pub spans: Vec<CohortSpan>,
     /// How many spans the search matched; more than there are in `spans` if there were too many.
     pub matched: u64,
+    /// What the search rests on.
+    pub exactness: Exactness,
 }
 
 impl Cohort {
@@ -89,12 +91,17 @@ impl Cohort {
                 name: Arc::clone(&span.name),
             })
             .collect();
-        Self { matched: spans.len() as u64, spans }
+        Self { matched: spans.len() as u64, spans, exactness: Exactness::default() }
     }
 
     /// Whether the earliest spans were left out because there were too many.
     pub fn is_cut(&self) -> bool {
         self.matched > self.spans.len() as u64
+    }
+
+    /// How long the spans took together.
+    pub fn time(&self) -> i64 {
+        self.spans.iter().map(|span| span.duration.max(0)).fold(0, i64::saturating_add)
     }
 
     /// The traces of the spans, each once, sorted.
@@ -152,7 +159,9 @@ impl Engine {
             Ok(())
         })
         .await?;
-        Ok(gathering.finish())
+        let mut cohort = gathering.finish();
+        cohort.exactness = self.exactness_of_search(tenant, (from, until), cohort.matched, shared.profiles.is_some());
+        Ok(cohort)
     }
 
     fn span_jobs(
@@ -329,6 +338,7 @@ impl Gathering {
 
     fn finish(mut self) -> Cohort {
         self.keep_latest();
-        Cohort { spans: self.spans, matched: self.seen.len() as u64 }
+        let matched = self.seen.len() as u64;
+        Cohort { spans: self.spans, matched, exactness: Exactness::default() }
     }
 }

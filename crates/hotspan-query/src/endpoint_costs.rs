@@ -75,6 +75,9 @@ impl Engine {
         let linked = query.linked(SampleOwners::Everybody);
         let tables = self.visit_linked_samples(tenant, snapshot, &linked, &mut add).await?;
         costs.exactness = tables.exactness;
+        // Requests without their spans are in no operation.
+        let rejected = self.lake().rejected().between(tenant, range.0, range.1);
+        costs.exactness.dropped = costs.exactness.dropped.saturating_add(rejected.spans);
         let mut traces: Vec<TraceId> = by_span.numbers.keys().map(|(trace, _)| *trace).collect();
         traces.sort_unstable();
         traces.dedup();

@@ -9,7 +9,7 @@ use hashbrown::{HashMap, HashSet};
 use hotspan_lake::{Snapshot, arrays};
 use hotspan_model::labels::PROFILE_TYPE;
 use hotspan_model::selector::{Matcher, Selector};
-use hotspan_model::{Exactness, FlameTree, ProfileId, ProfileType, SpanId, TenantId, TraceId};
+use hotspan_model::{Coverage, CoverageOf, Exactness, FlameTree, ProfileId, ProfileType, SpanId, TenantId, TraceId};
 
 use crate::Engine;
 use crate::error::Result;
@@ -41,6 +41,8 @@ pub struct FlameQuery {
     pub traces: Vec<TraceId>,
     /// Only samples of these; if given, `spans` and `traces` say nothing.
     pub owners: Option<SampleOwners>,
+    /// Nanoseconds that the spans asked about took together, where the asker knows: what coverage is a share of.
+    pub owners_time: Option<i64>,
     /// Only samples of these profiles; empty means any.
     pub profiles: Vec<ProfileId>,
     /// Only these stacks.
@@ -142,7 +144,6 @@ impl Engine {
             None => self.sum_range(tenant, snapshot, query).await?,
         };
         sums.keep_stacks(&query.stacks);
-        sums.exactness.dropped = self.lake().rejected().between(tenant, query.from, query.until).samples;
         Ok(sums)
     }
 
@@ -150,9 +151,6 @@ impl Engine {
     async fn sum_range(&self, tenant: &TenantId, snapshot: &Snapshot, query: &FlameQuery) -> Result<PathSums> {
         let range = (query.from, query.until);
         let entries = self.series(tenant, snapshot, &query.typed_selector(), query.from, query.until).await?;
-        if entries.is_empty() {
-            return Ok(PathSums::default());
-        }
         let mut sums = PathSums::new(self.symbols(tenant, snapshot, &services_of(&entries), range).await?);
         let series: Arc<Vec<u64>> = Arc::new(entries.iter().map(|entry| entry.id.0).collect());
         // Symbols were asked for by the services of these very series.
@@ -164,12 +162,12 @@ impl Engine {
         } else {
             (Grain::Sample, &["path", "value", "profile_id"])
         };
-        let scan = Scan { range, series: &series, grain, columns, with_counts: true };
+        let scan = Scan { range, series: &series, grain, columns };
+        let mut samples_of_profiles = 0;
         let mut each = |rows: &ScannedRows<'_>| {
             let paths = arrays::uint64s(rows.batch, "path")?.values();
             let values = arrays::int64s(rows.batch, "value")?.values();
             if profiles.is_empty() {
-                sums.exactness.samples += rows.sample_count();
                 for (number, run) in &rows.runs {
                     sums.add_rows(services[*number], &paths[run.clone()], &values[run.clone()]);
                 }
@@ -178,14 +176,17 @@ impl Engine {
             let ids = arrays::ids(rows.batch, "profile_id")?;
             for (number, run) in &rows.runs {
                 for row in run.clone().filter(|row| profiles.contains(&arrays::id_at::<16>(ids, *row))) {
-                    sums.exactness.samples += 1;
+                    samples_of_profiles += 1;
                     sums.add_rows(services[*number], &paths[row..=row], &values[row..=row]);
                 }
             }
             Ok(())
         };
-        let segments_read = self.scan(tenant, snapshot, &scan, &mut each).await?;
-        sums.exactness.segments_read += segments_read;
+        sums.exactness = self.scan(tenant, snapshot, &scan, &mut each).await?;
+        if !profiles.is_empty() {
+            // Whoever names profiles does not ask about a time.
+            sums.exactness = Exactness { samples: samples_of_profiles, coverage: None, ..sums.exactness };
+        }
         Ok(sums)
     }
 
@@ -210,6 +211,7 @@ impl Engine {
             Ok(())
         };
         let tables = self.visit_linked_samples(tenant, snapshot, &linked, &mut add).await?;
+        let total = values.values().fold(0i64, |sum, value| sum.saturating_add(*value));
         let services = services_of(series.iter().filter_map(|number| tables.series.get(*number as usize)));
         let paths: Vec<u64> = values.keys().copied().collect();
         let range = (first, last.saturating_add(1));
@@ -217,7 +219,12 @@ impl Engine {
         for (path, value) in values {
             sums.add(path, value);
         }
-        sums.exactness.merge(&tables.exactness);
+        sums.exactness = tables.exactness;
+        if query.profile_type.is_time()
+            && let Some(time) = query.owners_time.or(tables.traces_time)
+        {
+            sums.exactness.coverage = Coverage::new(CoverageOf::Spans, total, time);
+        }
         Ok(sums)
     }
 }

@@ -93,7 +93,10 @@ impl Engine {
         };
         // Which paths lead through the function: rollups name every path of the time.
         let sums = self.path_sums(tenant, snapshot, &query).await?;
-        let mut found = FunctionSpans::default();
+        // The function was looked for in all samples of the time, whether spans ran it or not.
+        let coverage = sums.exactness.coverage;
+        let nowhere = Exactness { samples: 0, ..sums.exactness };
+        let mut found = FunctionSpans { exactness: nowhere, ..FunctionSpans::default() };
         let mut wanted: HashSet<u64> = HashSet::new();
         let mut names: BTreeSet<Arc<str>> = BTreeSet::new();
         for (symbols, values) in sums.symbols.services().zip(&sums.values) {
@@ -125,7 +128,7 @@ impl Engine {
         };
         let linked_query = query.linked(SampleOwners::Everybody);
         let tables = self.visit_linked_samples(tenant, snapshot, &linked_query, &mut add).await?;
-        found.exactness = tables.exactness;
+        found.exactness = Exactness { coverage, ..tables.exactness };
         found.exactness.samples = by_span.values().map(|(_, samples)| samples).sum();
         found.exactness.linked_samples = found.exactness.samples;
         found.exactness.spans = by_span.len() as u64;

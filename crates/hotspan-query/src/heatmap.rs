@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use hotspan_model::{Labels, TenantId};
+use hotspan_model::{Exactness, Labels, TenantId};
 
 use crate::Engine;
 use crate::error::Result;
@@ -19,6 +19,8 @@ pub struct Heatmap {
     pub bands: Vec<f64>,
     /// Groups in order of their labels.
     pub groups: Vec<HeatmapGroup>,
+    /// What the numbers rest on.
+    pub exactness: Exactness,
 }
 
 /// The heatmap of one group.
@@ -49,7 +51,10 @@ impl Engine {
 
 fn count(individuals: Individuals, grid: Grid, max_groups: usize) -> Heatmap {
     let values = || individuals.all.iter().map(|one| one.value);
-    let (Some(least), Some(most)) = (values().min(), values().max()) else { return Heatmap::default() };
+    let exactness = individuals.exactness;
+    let (Some(least), Some(most)) = (values().min(), values().max()) else {
+        return Heatmap { exactness, ..Heatmap::default() };
+    };
     let width = (most.saturating_sub(least).max(1) as f64) / HEATMAP_BANDS as f64;
     let bands: Vec<f64> = (0..HEATMAP_BANDS).map(|band| least as f64 + band as f64 * width).collect();
     let mut groups: Vec<HeatmapGroup> =
@@ -73,7 +78,7 @@ fn count(individuals: Individuals, grid: Grid, max_groups: usize) -> Heatmap {
         kept.truncate(max_groups);
     }
     kept.sort_by(|a, b| a.0.labels.cmp(&b.0.labels));
-    Heatmap { bands, groups: kept.into_iter().map(|(group, _)| group).collect() }
+    Heatmap { bands, groups: kept.into_iter().map(|(group, _)| group).collect(), exactness }
 }
 
 #[cfg(test)]
@@ -103,7 +108,7 @@ mod tests {
     fn each_is_counted_once() {
         let groups = vec![Labels::from_pairs([("v", "1")]), Labels::from_pairs([("v", "2")])];
         let all = vec![one(0, 0, 5), one(0, 4, 7), one(1, 100, 8), one(1, 99, 13)];
-        let individuals = Individuals { groups, all };
+        let individuals = Individuals { groups, all, ..Individuals::default() };
         let map = count(individuals.clone(), Grid::new(0, 10), 0);
         assert_eq!((map.bands.len(), map.bands[0], map.bands[1], map.bands[19]), (20, 0.0, 5.0, 95.0));
         let cell = |group: usize, end: i64, band: usize| map.groups[group].slots[&end][band].clone();
@@ -121,11 +126,15 @@ mod tests {
     fn bands_of_close_values() {
         let groups = || vec![Labels::default()];
         let all = (10..=15).map(|value| one(0, value, 5)).collect();
-        let map = count(Individuals { groups: groups(), all }, Grid::new(0, 10), 0);
+        let map = count(Individuals { groups: groups(), all, ..Individuals::default() }, Grid::new(0, 10), 0);
         assert_eq!((map.bands[0], map.bands[1], map.bands[4], map.bands[19]), (10.0, 10.25, 11.0, 14.75));
         let counts: Vec<u32> = map.groups[0].slots[&10].iter().map(|cell| cell.count).collect();
         assert_eq!((counts[0], counts[4], counts[16], counts[19]), (1, 1, 1, 1));
-        let same = count(Individuals { groups: groups(), all: vec![one(0, 7, 5); 3] }, Grid::new(0, 10), 0);
+        let same = count(
+            Individuals { groups: groups(), all: vec![one(0, 7, 5); 3], ..Individuals::default() },
+            Grid::new(0, 10),
+            0,
+        );
         assert!(same.bands.is_sorted_by(|a, b| a < b), "{:?}", same.bands);
         assert_eq!(same.groups[0].slots[&10][0].count, 3);
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow::array::Array;
 use hashbrown::HashMap;
 use hotspan_lake::arrays;
-use hotspan_model::{Labels, ProfileId, SpanId, TenantId, TraceId};
+use hotspan_model::{Exactness, Labels, ProfileId, SpanId, TenantId, TraceId};
 
 use crate::Engine;
 use crate::error::{QueryError, Result};
@@ -48,6 +48,8 @@ pub struct Individuals {
     pub groups: Vec<Labels>,
     /// Individuals in order of time.
     pub all: Vec<Individual>,
+    /// What the numbers rest on.
+    pub exactness: Exactness,
 }
 
 /// More individuals than this are more than a picture can show.
@@ -70,7 +72,7 @@ impl Engine {
         let mut columns = vec!["time", "value", "profile_id", "trace_id", "span_id"];
         columns.extend(kept.is_some().then_some("path"));
         let range = (query.from, query.until);
-        let scan = Scan { range, series: &series, grain: Grain::Sample, columns: &columns, with_counts: false };
+        let scan = Scan { range, series: &series, grain: Grain::Sample, columns: &columns };
         let mut found: HashMap<(usize, [u8; 16]), Individual> = HashMap::new();
         let mut each = |rows: &ScannedRows<'_>| {
             let batch = rows.batch;
@@ -115,10 +117,10 @@ impl Engine {
             }
             Ok(())
         };
-        self.scan_question(tenant, &snapshot, (query, &entries), &scan, &mut each).await?;
+        let exactness = self.scan_question(tenant, &snapshot, (query, &entries), &scan, &mut each).await?;
         let mut all: Vec<Individual> = found.into_values().collect();
         all.sort_by_key(|one| (one.time, one.profile_id, one.span_id, one.group));
-        Ok(Individuals { groups: groups.labels, all })
+        Ok(Individuals { groups: groups.labels, all, exactness })
     }
 }
 

@@ -14,7 +14,7 @@ use hotspan_model::{Exactness, LinkStrength, ProfileId, ProfileType, SpanId, Ten
 
 use crate::Engine;
 use crate::error::Result;
-use crate::linked_rows::{LinkedRow, LinkedRows};
+use crate::linked_rows::{LinkedRow, LinkedRows, Visited};
 use crate::owners::SampleOwners;
 use crate::series::SeriesEntry;
 
@@ -76,6 +76,9 @@ pub struct LinkedTables {
     pub threads: Vec<SampleThread>,
     /// Label sets, the profile type among them.
     pub series: Vec<SeriesEntry>,
+    /// How long the traces took, each from its first start to its last end without the times in which nothing of it ran;
+    /// none if no traces were asked for.
+    pub traces_time: Option<i64>,
     /// How many samples were seen, of how many spans.
     pub exactness: Exactness,
 }
@@ -126,10 +129,10 @@ impl Engine {
             }
             Ok(())
         };
-        let mut exactness = self.visit_linked_rows(tenant, snapshot, query, &series, &columns, &mut each).await?;
-        exactness.dropped = self.lake().rejected().between(tenant, query.from, query.until).samples;
+        let visited = self.visit_linked_rows(tenant, snapshot, query, &series, &columns, &mut each).await?;
+        let Visited { exactness, traces_time } = visited;
         let threads = std::iter::once(SampleThread::default()).chain(threads.threads).collect();
-        Ok(LinkedTables { threads, series, exactness })
+        Ok(LinkedTables { threads, series, traces_time, exactness })
     }
 
     /// The samples of a set of spans or traces, at most `limit`; says how many more there were.

@@ -13,6 +13,8 @@ use crate::Engine;
 use crate::error::{QueryError, Result};
 use crate::linked::LinkedQuery;
 use crate::owners::{Owner, OwnerFilter, SampleClaim, SampleOwners};
+use crate::process::united_length;
+use crate::sampled_time::SampledTime;
 use crate::series::SeriesEntry;
 use crate::side_by_side::{Job, side_by_side};
 
@@ -32,6 +34,22 @@ pub(crate) struct LinkedRow {
 pub(crate) struct LinkedRows<'b> {
     pub(crate) batch: &'b RecordBatch,
     pub(crate) rows: Vec<LinkedRow>,
+}
+
+/// What was shown.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Visited {
+    pub(crate) exactness: Exactness,
+    /// Nanoseconds in which the traces asked for ran; none if no traces were asked for.
+    pub(crate) traces_time: Option<i64>,
+}
+
+/// The spans of some traces.
+#[derive(Debug, Default)]
+pub(crate) struct SpansOfTraces {
+    pub(crate) traces: HashMap<SpanId, TraceId>,
+    /// Nanoseconds in which one of its spans ran, of each trace, summed up.
+    pub(crate) time: i64,
 }
 
 /// Takes samples batch by batch, in no particular order.
@@ -55,10 +73,16 @@ impl Engine {
         series: &[SeriesEntry],
         columns: &[&str],
         each: &mut EachLinkedRows<'_>,
-    ) -> Result<Exactness> {
+    ) -> Result<Visited> {
+        let dropped = self.lake().rejected().between(tenant, query.from, query.until).samples;
+        let everybodys_time = matches!(query.owners, SampleOwners::Everybody)
+            .then(|| SampledTime::new((query.from, query.until), (0, 0)));
+        let exactness = Exactness { dropped, ..Exactness::default() };
         if series.is_empty() || query.owners.is_empty() {
-            return Ok(Exactness::default());
+            let coverage = everybodys_time.and_then(SampledTime::coverage);
+            return Ok(Visited { exactness: Exactness { coverage, ..exactness }, traces_time: None });
         }
+        let mut traces_time = None;
         let mut visit = Visit {
             engine: self,
             tenant,
@@ -66,14 +90,20 @@ impl Engine {
             query,
             sorted: Arc::new(series.iter().map(|entry| entry.id.0).collect()),
             columns,
-            seen: Seen { profiles: query.profiles.iter().map(|profile| profile.0).collect(), ..Seen::default() },
+            seen: Seen {
+                profiles: query.profiles.iter().map(|profile| profile.0).collect(),
+                exactness,
+                everybodys_time,
+                ..Seen::default()
+            },
         };
         for owners in query.owners.parts() {
             match owners {
                 SampleOwners::Traces(traces) => {
                     for traces in traces.chunks(TRACES_AT_ONCE) {
                         let spans = self.spans_of(tenant, snapshot, traces).await?;
-                        visit.read(&OwnerFilter::of_traces(traces, spans), each).await?;
+                        traces_time = Some(spans.time.saturating_add(traces_time.unwrap_or(0)));
+                        visit.read(&OwnerFilter::of_traces(traces, spans.traces), each).await?;
                     }
                 }
                 owners => visit.read(&OwnerFilter::new(owners, series), each).await?,
@@ -84,8 +114,10 @@ impl Engine {
             let mut each_uploaded = |batch: &RecordBatch, rows| seen.show(batch, rows, each);
             self.visit_named_uploads(tenant, snapshot, asked, range, &columns, &mut each_uploaded).await?;
         }
-        visit.seen.exactness.spans = visit.seen.spans.len() as u64;
-        Ok(visit.seen.exactness)
+        let Seen { mut exactness, spans, everybodys_time, .. } = visit.seen;
+        exactness.spans = spans.len() as u64;
+        exactness.coverage = everybodys_time.and_then(SampledTime::coverage);
+        Ok(Visited { exactness, traces_time })
     }
 
     /// The spans of traces: samples that name their span and no trace are found by them.
@@ -94,19 +126,27 @@ impl Engine {
         tenant: &TenantId,
         snapshot: &Snapshot,
         traces: &[TraceId],
-    ) -> Result<HashMap<SpanId, TraceId>> {
+    ) -> Result<SpansOfTraces> {
         let ids = Arc::new(IdSet::traces(traces.iter().copied()));
-        let options = ReadOptions::columns(&["trace_id", "span_id"]);
+        let options = ReadOptions::columns(&["trace_id", "span_id", "start_time", "duration"]);
         let (whenever, mut exactness) = ((i64::MIN, i64::MAX), Exactness::default());
         let jobs = self.id_jobs(tenant, snapshot, Table::Spans, &ids, whenever, &options, &mut exactness).await?;
-        let mut found = HashMap::new();
+        let mut found = SpansOfTraces::default();
+        let mut times: HashMap<TraceId, Vec<(i64, i64)>> = HashMap::new();
         let mut each = |batch: RecordBatch| {
             let (traces, spans) = (arrays::ids(&batch, "trace_id")?, arrays::ids(&batch, "span_id")?);
-            let span = |row| (SpanId(arrays::id_at(spans, row)), TraceId(arrays::id_at(traces, row)));
-            found.extend((0..batch.num_rows()).map(span));
+            let starts = arrays::times(&batch, "start_time")?.values();
+            let durations = arrays::int64s(&batch, "duration")?.values();
+            for row in 0..batch.num_rows() {
+                let trace = TraceId(arrays::id_at(traces, row));
+                found.traces.insert(SpanId(arrays::id_at(spans, row)), trace);
+                let end = starts[row].saturating_add(durations[row].max(0));
+                times.entry(trace).or_default().push((starts[row], end));
+            }
             Ok(())
         };
         side_by_side(jobs, &mut each).await?;
+        found.time = times.into_values().map(united_length).fold(0, i64::saturating_add);
         Ok(found)
     }
 
@@ -245,6 +285,8 @@ struct Seen {
     profiles: HashSet<[u8; 16]>,
     exactness: Exactness,
     spans: HashSet<(Option<TraceId>, SpanId)>,
+    /// When there were samples, where everybody's count: such a question is about a time.
+    everybodys_time: Option<SampledTime>,
 }
 
 impl Seen {
@@ -257,6 +299,10 @@ impl Seen {
             return Ok(());
         }
         self.exactness.samples += rows.len() as u64;
+        if let Some(noted) = &mut self.everybodys_time {
+            let times = arrays::times(batch, "time")?.values();
+            rows.iter().for_each(|row| noted.note_time(times[row.row]));
+        }
         let mut last = None;
         for LinkedRow { owner: (trace_id, span_id, link), .. } in &rows {
             match link {

@@ -6,9 +6,9 @@ use futures::TryStreamExt;
 use hashbrown::HashSet;
 use hotspan_lake::table::HOUR;
 use hotspan_lake::{ReadOptions, Table, arrays};
-use hotspan_model::TenantId;
 use hotspan_model::labels::SERVICE_NAME;
 use hotspan_model::selector::Selector;
+use hotspan_model::{Exactness, TenantId};
 use hotspan_traceql::{MetricsLimits, Program, TimeGrid};
 
 use crate::Engine;
@@ -16,24 +16,30 @@ use crate::error::{QueryError, Result};
 use crate::flame::FlameQuery;
 use crate::scan::{Grain, Scan, ScannedRows};
 
+/// What sums are divided by, and what that rests on.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Units {
+    /// Seconds, or requests.
+    pub count: f64,
+    /// What was counted.
+    pub exactness: Exactness,
+}
+
 impl Engine {
     /// Seconds that the profiles behind a question cover together: those of two instances in one minute are 120.
-    pub async fn profile_seconds(&self, tenant: &TenantId, query: &FlameQuery) -> Result<f64> {
+    pub async fn profile_seconds(&self, tenant: &TenantId, query: &FlameQuery) -> Result<Units> {
         let snapshot = self.snapshot();
         let series = self.series_ids(tenant, &snapshot, query).await?;
-        if series.is_empty() {
-            return Ok(0.0);
-        }
         let mut profiles: HashSet<[u8; 16]> = HashSet::new();
         let range = (query.from, query.until);
-        let scan = Scan { range, series: &series, grain: Grain::Sample, columns: &["profile_id"], with_counts: false };
+        let scan = Scan { range, series: &series, grain: Grain::Sample, columns: &["profile_id"] };
         let mut each = |rows: &ScannedRows<'_>| {
             let ids = arrays::ids(rows.batch, "profile_id")?;
             let rows = rows.runs.iter().flat_map(|(_, run)| run.clone());
             profiles.extend(rows.map(|row| arrays::id_at::<16>(ids, row)));
             Ok(())
         };
-        self.scan(tenant, &snapshot, &scan, &mut each).await?;
+        let exactness = self.scan(tenant, &snapshot, &scan, &mut each).await?;
         let mut nanos = 0i128;
         // A profile is dated by its start; its samples may come later.
         let (from, until) = (query.from.saturating_sub(HOUR), query.until);
@@ -51,14 +57,16 @@ impl Engine {
                 }
             }
         }
-        Ok(nanos as f64 / 1e9)
+        Ok(Units { count: nanos as f64 / 1e9, exactness })
     }
 
     /// Requests that the services of a question answered in its time: spans of servers and consumers whose
     /// attributes fit the selector, or the spans that the question names.
-    pub async fn requests(&self, tenant: &TenantId, query: &FlameQuery) -> Result<f64> {
+    pub async fn requests(&self, tenant: &TenantId, query: &FlameQuery) -> Result<Units> {
         if !query.spans.is_empty() || !query.traces.is_empty() {
-            return Ok(query.spans.len().max(query.traces.len()) as f64);
+            let count = query.spans.len().max(query.traces.len());
+            let exactness = Exactness { spans: count as u64, ..Exactness::default() };
+            return Ok(Units { count: count as f64, exactness });
         }
         let text = requests_query(&query.selector);
         let wrong = |error: String| QueryError::Invalid(format!("requests can't be counted with {text}: {error}"));
@@ -68,7 +76,7 @@ impl Engine {
         let run = self.start_metrics(tenant, &Arc::new(program), grid, range, MetricsLimits::default())?;
         let answer = run.into_answer().await?;
         let values = answer.series.iter().flat_map(|series| &series.points).map(|point| point.value);
-        Ok(values.filter(|value| value.is_finite()).sum())
+        Ok(Units { count: values.filter(|value| value.is_finite()).sum(), exactness: answer.exactness })
     }
 }
 

@@ -10,6 +10,7 @@ use hotspan_model::{Exactness, SpanId, SpanKind, StatusCode, TenantId, TraceId};
 use crate::Engine;
 use crate::by_text::ByText;
 use crate::error::Result;
+use crate::process::united_length;
 use crate::search::{reach_back, reach_on};
 use crate::side_by_side::side_by_side;
 
@@ -136,6 +137,12 @@ fn read_outlines(batch: &RecordBatch, texts: &mut SharedTexts, spans: &mut Vec<S
 /// The spans of each trace, of spans that are sorted by trace.
 pub fn by_trace(spans: &[SpanOutline]) -> impl Iterator<Item = &[SpanOutline]> {
     spans.chunk_by(|a, b| a.trace_id == b.trace_id)
+}
+
+/// How long traces took, of spans that are sorted by trace: the times in which one of its spans ran, of each.
+pub fn time_of_traces(spans: &[SpanOutline]) -> i64 {
+    let times = |trace: &[SpanOutline]| trace.iter().map(|span| (span.start, span.end())).collect();
+    by_trace(spans).map(|trace| united_length(times(trace))).fold(0, i64::saturating_add)
 }
 
 /// The children of each span of one trace, as indexes.

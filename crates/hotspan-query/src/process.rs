@@ -95,6 +95,11 @@ pub(crate) fn united(mut times: Vec<(i64, i64)>) -> Vec<(i64, i64)> {
     united
 }
 
+/// How much time these are, where they overlap once.
+pub(crate) fn united_length(times: Vec<(i64, i64)>) -> i64 {
+    united(times).iter().map(|(start, end)| end.saturating_sub(*start)).fold(0, i64::saturating_add)
+}
+
 /// Whether a moment lies in one of these times.
 pub(crate) fn covers(times: &[(i64, i64)], moment: i64) -> bool {
     let after = times.partition_point(|(start, _)| *start <= moment);

@@ -53,6 +53,8 @@ pub struct SamplePage {
     pub rows: Vec<SampleRow>,
     /// How many there are on all pages.
     pub total: usize,
+    /// What all pages together rest on.
+    pub exactness: Exactness,
 }
 
 impl Engine {
@@ -109,7 +111,7 @@ impl Engine {
             }
             Ok(())
         };
-        self.visit_linked_rows(tenant, &snapshot, &linked, &series, &COLUMNS, &mut each).await?;
+        let visited = self.visit_linked_rows(tenant, &snapshot, &linked, &series, &COLUMNS, &mut each).await?;
         let total = earliest.total;
         let (page, threads) = earliest.page(offset);
         let services = services_of(page.iter().map(|sample| &series[sample.series]));
@@ -128,7 +130,7 @@ impl Engine {
             thread_name: threads[sample.thread as usize].clone(),
             frames: frames_of(&symbols, sample.path),
         });
-        Ok(SamplePage { rows: rows.collect(), total })
+        Ok(SamplePage { rows: rows.collect(), total, exactness: visited.exactness })
     }
 }
 

@@ -7,12 +7,13 @@ use arrow::array::RecordBatch;
 use futures::{FutureExt, StreamExt, TryStreamExt};
 use hotspan_lake::table::{HOUR, WINDOW_15S};
 use hotspan_lake::{ReadOptions, Segment, Snapshot, Table, arrays};
-use hotspan_model::TenantId;
+use hotspan_model::{Exactness, TenantId};
 
 use crate::Engine;
 use crate::error::{QueryError, Result};
 use crate::flame::FlameQuery;
 use crate::linked_rows::{LinkedRow, LinkedRows};
+use crate::sampled_time::SampledTime;
 use crate::series::SeriesEntry;
 use crate::side_by_side::{Job, side_by_side};
 use crate::symbols::runs;
@@ -39,8 +40,26 @@ pub(crate) struct Scan<'q> {
     pub(crate) grain: Grain,
     /// Columns that samples and rollups both have.
     pub(crate) columns: &'q [&'q str],
-    /// Whether it matters how many samples a row of a rollup stands for.
-    pub(crate) with_counts: bool,
+}
+
+/// What a batch is read for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Use {
+    /// Its rows count, and so do their times.
+    Rows,
+    /// Its rows count. Their times are whole hours.
+    Hours,
+    /// To know in which windows there are samples that are counted by the hour.
+    Windows,
+}
+
+/// A batch on its way to whoever counts its rows.
+#[derive(Debug)]
+struct ReadBatch {
+    read_for: Use,
+    /// Whether the windows of a series follow each other, as they do from level 1 on.
+    in_order: bool,
+    batch: RecordBatch,
 }
 
 /// Rows of a batch that count: which of the series asked for, and where its rows are.
@@ -57,6 +76,8 @@ pub(crate) type EachRows<'f> = dyn FnMut(&ScannedRows<'_>) -> Result<()> + Send 
 const JOB_ROWS: usize = 1 << 18;
 /// Rows that a batch has at most.
 const BATCH_ROWS: usize = 1 << 15;
+/// Hours of one series, those of all series together, whose windows are read where only hours are counted.
+const MOST_WINDOWED_HOURS: usize = 24;
 
 impl<'b> ScannedRows<'b> {
     fn of(batch: &'b RecordBatch, series: &[u64]) -> Result<Self> {
@@ -85,50 +106,62 @@ impl Engine {
         (question, series): (&FlameQuery, &[SeriesEntry]),
         scan: &Scan<'_>,
         each: &mut EachRows<'_>,
-    ) -> Result<()> {
+    ) -> Result<Exactness> {
         let Some(owners) = question.sample_owners() else {
-            return self.scan(tenant, snapshot, scan, each).await.map(|_| ());
+            return self.scan(tenant, snapshot, scan, each).await;
         };
         let mut each = |linked: &LinkedRows<'_>| {
             let runs = linked.rows.iter().map(|LinkedRow { row, series, .. }| (*series, *row..row + 1)).collect();
             each(&ScannedRows { batch: linked.batch, runs })
         };
         let linked = question.linked(owners);
-        self.visit_linked_rows(tenant, snapshot, &linked, series, scan.columns, &mut each).await.map(|_| ())
+        Ok(self.visit_linked_rows(tenant, snapshot, &linked, series, scan.columns, &mut each).await?.exactness)
     }
 
-    /// Reads every row that counts, each sample once. Says how many segments that took.
+    /// Reads every row that counts, each sample once. Says what that is, and how much of the time has samples.
     pub(crate) async fn scan(
         &self,
         tenant: &TenantId,
         snapshot: &Snapshot,
         scan: &Scan<'_>,
         each: &mut EachRows<'_>,
-    ) -> Result<u64> {
+    ) -> Result<Exactness> {
         let (from, until) = scan.range;
+        let mut exactness =
+            Exactness { dropped: self.lake().rejected().between(tenant, from, until).samples, ..Exactness::default() };
         let windows = if scan.grain == Grain::Sample { (from, from) } else { inner_range(from, until, WINDOW_15S) };
         let hours =
             if scan.grain == Grain::Hour { inner_range(windows.0, windows.1, HOUR) } else { (windows.0, windows.0) };
-        let mut segments_read = 0;
-        let mut jobs: Vec<Job<RecordBatch>> = Vec::new();
-        let mut read = |segment: &Arc<Segment>, range: (i64, i64)| {
+        let hour_count = usize::try_from((hours.1 - hours.0) / HOUR).unwrap_or(usize::MAX);
+        let is_windowed = scan.series.len().saturating_mul(hour_count) <= MOST_WINDOWED_HOURS;
+        let mut sampled = SampledTime::new(scan.range, if is_windowed { (from, from) } else { hours });
+        if scan.series.is_empty() {
+            exactness.coverage = sampled.coverage();
+            return Ok(exactness);
+        }
+        let mut jobs: Vec<Job<ReadBatch>> = Vec::new();
+        let mut read = |segment: &Arc<Segment>, range: (i64, i64), read_for: Use| {
             if range.0 < range.1 && segment.overlaps(range.0, range.1) {
-                segments_read += 1;
-                jobs.extend(self.scan_jobs(segment, range, scan));
+                exactness.segments_read += 1;
+                jobs.extend(self.scan_jobs(segment, range, scan, read_for));
             }
         };
         // Hourly rollups hold what 15 s rollups of level 2 and up hold; those of level 1 are read beside them.
         let rollups = [
-            (Table::Rollup1h, hours, None),
-            (Table::Rollup15s, hours, Some(1)),
-            (Table::Rollup15s, (windows.0, hours.0), None),
-            (Table::Rollup15s, (hours.1, windows.1), None),
+            (Table::Rollup1h, hours, Use::Hours),
+            (Table::Rollup15s, (windows.0, hours.0), Use::Rows),
+            (Table::Rollup15s, (hours.1, windows.1), Use::Rows),
         ];
-        for (table, range, level) in rollups {
+        for (table, range, read_for) in rollups {
             for segment in snapshot.segments(tenant, table).iter() {
-                if level.is_none_or(|level| segment.level == level) {
-                    read(segment, range);
-                }
+                read(segment, range, read_for);
+            }
+        }
+        for segment in snapshot.segments(tenant, Table::Rollup15s).iter() {
+            match segment.level {
+                1 => read(segment, hours, Use::Rows),
+                _ if is_windowed => read(segment, hours, Use::Windows),
+                _ => {}
             }
         }
         for segment in snapshot.segments(tenant, Table::Samples).iter() {
@@ -139,18 +172,39 @@ impl Engine {
                 [(from, windows.0), (windows.1, until)]
             };
             for range in ranges {
-                read(segment, range);
+                read(segment, range, Use::Rows);
             }
         }
-        side_by_side(jobs, &mut |batch| each(&ScannedRows::of(&batch, scan.series)?)).await?;
-        Ok(segments_read)
+        let mut each_batch = |ReadBatch { read_for, in_order, batch }: ReadBatch| {
+            let rows = ScannedRows::of(&batch, scan.series)?;
+            match read_for {
+                Use::Windows => return sampled.note(&rows, in_order),
+                Use::Hours => sampled.note_hours(&rows)?,
+                Use::Rows => sampled.note(&rows, in_order)?,
+            }
+            exactness.samples += rows.sample_count();
+            each(&rows)
+        };
+        side_by_side(jobs, &mut each_batch).await?;
+        exactness.coverage = sampled.coverage();
+        Ok(exactness)
     }
 
     /// The jobs that read the rows of a segment that may count. Rows of other series are told apart afterwards: they lie
     /// together, so that pages leave out most of them, and asking row by row costs more than the rest of the reading.
-    fn scan_jobs(&self, segment: &Arc<Segment>, (from, until): (i64, i64), scan: &Scan<'_>) -> Vec<Job<RecordBatch>> {
-        let count = (segment.table != Table::Samples && scan.with_counts).then_some("count");
-        let columns: Vec<&str> = scan.columns.iter().copied().chain(["series"]).chain(count).collect();
+    fn scan_jobs(
+        &self,
+        segment: &Arc<Segment>,
+        (from, until): (i64, i64),
+        scan: &Scan<'_>,
+        read_for: Use,
+    ) -> Vec<Job<ReadBatch>> {
+        let in_order = segment.level > 0;
+        let mut columns = vec!["series", "time"];
+        if read_for != Use::Windows {
+            let count = (segment.table != Table::Samples).then_some("count");
+            columns.extend(scan.columns.iter().copied().filter(|column| *column != "time").chain(count));
+        }
         let mut options =
             ReadOptions::columns(&columns).near_keys("series", Arc::clone(scan.series)).batch_rows(BATCH_ROWS);
         if segment.min_time < from || segment.max_time >= until {
@@ -161,8 +215,10 @@ impl Engine {
             let whole = rows.len() == segment.rows as usize;
             let options = if whole { options.clone() } else { options.clone().rows(vec![rows]) };
             let (lake, segment) = (Arc::clone(self.lake()), Arc::clone(segment));
-            let read =
-                async move { Ok(lake.reader().stream(&segment, options).await?.map_err(QueryError::from).boxed()) };
+            let read = async move {
+                let batches = lake.reader().stream(&segment, options).await?.map_err(QueryError::from);
+                Ok(batches.map_ok(move |batch| ReadBatch { read_for, in_order, batch }).boxed())
+            };
             read.boxed()
         };
         (0..segment.rows as usize).step_by(JOB_ROWS).map(part).collect()

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use hashbrown::{HashMap, HashSet};
-use hotspan_model::{SpanId, SpanKind, StatusCode, TenantId};
+use hotspan_model::{Exactness, SpanId, SpanKind, StatusCode, TenantId};
 use hotspan_traceql::{FieldId, FieldValue, Program, SpanSource, TraceSource};
 
 use crate::Engine;
@@ -36,26 +36,35 @@ impl Fields {
     }
 }
 
+/// Who calls whom.
+#[derive(Debug, Clone)]
+pub struct ServiceGraph {
+    /// The steps that all statistics have.
+    pub steps: PlotSteps,
+    /// Calls by caller and called.
+    pub edges: BTreeMap<EdgeSeries, RequestStatistics>,
+    /// What the numbers rest on.
+    pub exactness: Exactness,
+}
+
 impl Engine {
     /// The edges of requests that start in `from..until`.
-    pub async fn service_graph(
-        &self,
-        tenant: &TenantId,
-        from: i64,
-        until: i64,
-    ) -> Result<(PlotSteps, BTreeMap<EdgeSeries, RequestStatistics>)> {
+    pub async fn service_graph(&self, tenant: &TenantId, from: i64, until: i64) -> Result<ServiceGraph> {
         let program = Program::new(FIELDS).map_err(|error| QueryError::Invalid(error.to_string()))?;
         let Some(fields) = Fields::of(&program) else {
-            return Ok((PlotSteps::of(from, until), BTreeMap::new()));
+            let (steps, exactness) = (PlotSteps::of(from, until), Exactness::default());
+            return Ok(ServiceGraph { steps, edges: BTreeMap::new(), exactness });
         };
         let mut edges: HashMap<EdgeSeries, usize> = HashMap::new();
         let mut groups = RequestGroups::new(from, until);
+        let mut spans = 0;
         let snapshot = self.snapshot();
         let segments = overlapping(&snapshot, tenant, reach_back(from), reach_on(until));
         for slice in slices(&segments) {
             let Some(mut gathered) = gather(self.lake(), &segments, slice, program.fields()).await? else { continue };
             for rows in std::mem::take(&mut gathered.traces) {
                 gathered.spans.show(rows);
+                spans += gathered.spans.span_count() as u64;
                 for_each_edge(&gathered.spans, &fields, |edge, span, failed| {
                     let start = gathered.spans.start_nanos(span);
                     if (from..until).contains(&start) {
@@ -68,7 +77,8 @@ impl Engine {
         }
         let (steps, mut groups) = groups.finish();
         let edges = edges.into_iter().map(|(edge, number)| (edge, std::mem::take(&mut groups[number])));
-        Ok((steps, edges.collect()))
+        let exactness = self.exactness_of_search(tenant, (from, until), spans, false);
+        Ok(ServiceGraph { steps, edges: edges.collect(), exactness })
     }
 }
 

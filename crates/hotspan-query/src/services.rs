@@ -6,7 +6,7 @@ use arrow::array::Array;
 use futures::TryStreamExt;
 use hashbrown::HashMap;
 use hotspan_lake::{ReadOptions, Table, arrays};
-use hotspan_model::{SpanKind, StatusCode, TenantId};
+use hotspan_model::{Exactness, SpanKind, StatusCode, TenantId};
 
 use crate::Engine;
 use crate::by_text::ByText;
@@ -26,6 +26,8 @@ pub struct Services {
     pub steps: PlotSteps,
     /// By name.
     pub by_name: BTreeMap<String, ServiceSummary>,
+    /// What the numbers rest on.
+    pub exactness: Exactness,
 }
 
 /// A service and its operations.
@@ -110,6 +112,9 @@ impl Engine {
             }
             (name, summary)
         });
-        Ok(Services { steps, by_name: summaries.collect() })
+        let by_name: BTreeMap<String, ServiceSummary> = summaries.collect();
+        let spans = by_name.values().map(|summary| summary.spans).sum();
+        let exactness = self.exactness_of_search(tenant, (from, until), spans, false);
+        Ok(Services { steps, by_name, exactness })
     }
 }

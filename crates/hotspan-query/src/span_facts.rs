@@ -102,6 +102,11 @@ impl SpanFacts {
         self.inferred += other.inferred;
     }
 
+    /// Nanoseconds that are in samples, running or waiting, each once.
+    pub fn time(&self) -> i64 {
+        self.cpu.saturating_add(self.waiting())
+    }
+
     /// Nanoseconds of waiting, from whatever tells: off-CPU samples, wall clock beyond CPU, or locks.
     pub fn waiting(&self) -> i64 {
         if self.off_cpu > 0 { self.off_cpu } else { self.wall.saturating_sub(self.cpu).max(self.lock).max(0) }
@@ -170,5 +175,7 @@ mod tests {
         assert_eq!(facts(3, 0, 5, 9).waiting(), 5);
         assert_eq!(facts(3, 0, 0, 9).waiting(), 9);
         assert_eq!(facts(3, 2, 0, 0).waiting(), 0);
+        // Time that wall clock and CPU both tell of is one time.
+        assert_eq!([facts(3, 10, 0, 0), facts(3, 0, 5, 9), facts(3, 2, 0, 0)].map(|facts| facts.time()), [10, 8, 3]);
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use hashbrown::{HashMap, HashSet};
 use hotspan_lake::arrays;
 use hotspan_lake::table::{HOUR, WINDOW_15S};
-use hotspan_model::{Labels, TenantId};
+use hotspan_model::{Exactness, Labels, TenantId};
 
 use crate::Engine;
 use crate::error::{QueryError, Result};
@@ -48,8 +48,23 @@ pub struct Timeline {
     pub points: Vec<(i64, f64)>,
 }
 
-/// The largest individual of each step of each group, by the labels of the group and the end of the step.
-pub type Exemplars = HashMap<(Labels, i64), Individual>;
+/// The values of all groups, and what they rest on.
+#[derive(Debug, Clone, Default)]
+pub struct Timelines {
+    /// Groups in order of their labels; those without samples are left out.
+    pub groups: Vec<Timeline>,
+    /// What the numbers rest on.
+    pub exactness: Exactness,
+}
+
+/// The profiles or spans that contributed most, and what that rests on.
+#[derive(Debug, Clone, Default)]
+pub struct Exemplars {
+    /// The largest of each step of each group, by the labels of the group and the end of the step.
+    pub largest: HashMap<(Labels, i64), Individual>,
+    /// What they were chosen from.
+    pub exactness: Exactness,
+}
 
 #[derive(Debug, Default)]
 struct Step {
@@ -60,16 +75,13 @@ struct Step {
 impl Engine {
     /// Values over time. Steps that are whole windows of 15 s lie on the grid of such windows, so that rollups
     /// answer, and what compaction has done to the samples makes no difference.
-    pub async fn timelines(&self, tenant: &TenantId, query: &TimelineQuery) -> Result<Vec<Timeline>> {
+    pub async fn timelines(&self, tenant: &TenantId, query: &TimelineQuery) -> Result<Timelines> {
         let samples = &query.samples;
         if query.step < 1_000_000 {
             return Err(QueryError::Invalid("a step has at least one millisecond".to_owned()));
         }
         let snapshot = self.snapshot();
         let entries = self.series(tenant, &snapshot, &samples.typed_selector(), samples.from, samples.until).await?;
-        if entries.is_empty() {
-            return Ok(Vec::new());
-        }
         let groups = Groups::of(&entries, &query.group_by);
         let series: Arc<Vec<u64>> = Arc::new(entries.iter().map(|entry| entry.id.0).collect());
         let grid = Grid::new(samples.from, query.step);
@@ -80,7 +92,7 @@ impl Engine {
         columns.extend(kept.is_some().then_some("path"));
         columns.extend(mean.then_some("profile_id"));
         let grain = if mean { Grain::Sample } else { grid.grain() };
-        let scan = Scan { range, series: &series, grain, columns: &columns, with_counts: false };
+        let scan = Scan { range, series: &series, grain, columns: &columns };
         let mut steps: HashMap<(usize, i64), Step> = HashMap::new();
         let mut each = |rows: &ScannedRows<'_>| {
             let times = arrays::times(rows.batch, "time")?.values();
@@ -115,7 +127,7 @@ impl Engine {
             }
             Ok(())
         };
-        self.scan_question(tenant, &snapshot, (samples, &entries), &scan, &mut each).await?;
+        let exactness = self.scan_question(tenant, &snapshot, (samples, &entries), &scan, &mut each).await?;
         let mut timelines: Vec<Timeline> =
             groups.labels.into_iter().map(|labels| Timeline { labels, points: Vec::new() }).collect();
         for ((group, step), Step { value, profiles }) in steps {
@@ -132,16 +144,17 @@ impl Engine {
             timelines.truncate(query.max_groups);
         }
         timelines.sort_by(|a, b| a.labels.cmp(&b.labels));
-        Ok(timelines)
+        Ok(Timelines { groups: timelines, exactness })
     }
 }
 
 impl Engine {
     /// The profiles or spans that contributed most to each step of each group.
     pub async fn exemplars(&self, tenant: &TenantId, query: &TimelineQuery, kind: IndividualKind) -> Result<Exemplars> {
-        let Individuals { groups, all } = self.individuals(tenant, &query.samples, kind, &query.group_by).await?;
+        let Individuals { groups, all, exactness } =
+            self.individuals(tenant, &query.samples, kind, &query.group_by).await?;
         let grid = Grid::new(query.samples.from, query.step);
-        let mut largest: Exemplars = HashMap::new();
+        let mut largest: HashMap<(Labels, i64), Individual> = HashMap::new();
         for one in all {
             let key = (groups[one.group].clone(), grid.end_of(grid.step_of(one.time)));
             let best = largest.entry(key).or_insert_with(|| one.clone());
@@ -149,7 +162,7 @@ impl Engine {
                 *best = one;
             }
         }
-        Ok(largest)
+        Ok(Exemplars { largest, exactness })
     }
 }
 

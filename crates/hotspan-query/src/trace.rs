@@ -10,7 +10,7 @@ use hotspan_lake::compaction::attributes::{ColumnType, attribute_field};
 use hotspan_lake::segment::id_index::IdKind;
 use hotspan_lake::segment::{IdRows, RowRanges};
 use hotspan_lake::{IdSet, LakeError, ReadOptions, Segment, Table, arrays};
-use hotspan_model::{SpanId, SpanKind, StatusCode, TenantId, TraceId, Value, attributes_from_json};
+use hotspan_model::{Exactness, SpanId, SpanKind, StatusCode, TenantId, TraceId, Value, attributes_from_json};
 
 use crate::Engine;
 use crate::error::Result;
@@ -93,11 +93,13 @@ pub struct StoredLink {
     pub flags: u32,
 }
 
-/// All spans of a trace, by start time, each once.
+/// Spans of a trace, by start time, each once.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct StoredTrace {
     /// The spans.
     pub spans: Vec<StoredSpan>,
+    /// What they rest on.
+    pub exactness: Exactness,
 }
 
 /// Spans in a part of a long trace, about.
@@ -107,9 +109,12 @@ const PART_SPANS: usize = 10_000;
 #[derive(Debug)]
 pub struct TraceRun {
     engine: Engine,
+    tenant: TenantId,
     trace_id: TraceId,
     segments: std::vec::IntoIter<Arc<Segment>>,
     rows: Option<IdRows>,
+    /// From the first start to the last end of the spans that were found.
+    extent: Option<(i64, i64)>,
     /// A span that was sent twice, and came so late that ingest no longer knew it, counts once.
     seen: HashSet<(SpanId, i8)>,
 }
@@ -123,7 +128,7 @@ impl Engine {
             spans.extend(part);
         }
         spans.sort_by_key(|span| (span.start, span.span_id));
-        Ok((!spans.is_empty()).then_some(StoredTrace { spans }))
+        Ok((!spans.is_empty()).then(|| StoredTrace { spans, exactness: run.exactness() }))
     }
 
     /// Those spans of a trace that are wanted, whole; of the others only the ids are read.
@@ -132,7 +137,7 @@ impl Engine {
         tenant: &TenantId,
         trace_id: TraceId,
         wanted: &HashSet<SpanId>,
-    ) -> Result<Vec<StoredSpan>> {
+    ) -> Result<StoredTrace> {
         let reader = self.lake().reader();
         let ids = IdSet::traces([trace_id]);
         let mut spans = Vec::new();
@@ -161,14 +166,36 @@ impl Engine {
                 }
             }
         }
-        Ok(spans)
+        let exactness = self.exactness_of_spans(tenant, spans.len() as u64, extent(&spans));
+        Ok(StoredTrace { spans, exactness })
+    }
+
+    /// What an answer about the spans of a trace rests on. Of a trace that is not there, nobody knows the time: whatever
+    /// was rejected may have been part of it.
+    pub(crate) fn exactness_of_spans(&self, tenant: &TenantId, spans: u64, extent: Option<(i64, i64)>) -> Exactness {
+        let (from, until) = extent.unwrap_or((i64::MIN, i64::MAX));
+        Exactness { spans, dropped: self.lake().rejected().between(tenant, from, until).spans, ..Exactness::default() }
     }
 
     /// Starts to read a trace part by part.
     pub fn start_trace(&self, tenant: &TenantId, trace_id: TraceId) -> TraceRun {
         let segments = self.snapshot().segments(tenant, Table::Spans).to_vec();
-        TraceRun { engine: self.clone(), trace_id, segments: segments.into_iter(), rows: None, seen: HashSet::new() }
+        TraceRun {
+            engine: self.clone(),
+            tenant: tenant.clone(),
+            trace_id,
+            segments: segments.into_iter(),
+            rows: None,
+            extent: None,
+            seen: HashSet::new(),
+        }
     }
+}
+
+/// From the first start to the last end.
+fn extent(spans: &[StoredSpan]) -> Option<(i64, i64)> {
+    let ends = spans.iter().map(|span| span.start.saturating_add(span.duration.max(0)));
+    Some((spans.iter().map(|span| span.start).min()?, ends.max()?))
 }
 
 /// Rows in parts that are short enough to be read at once.
@@ -211,7 +238,16 @@ impl TraceRun {
             }
         }
         spans.sort_by_key(|span| (span.start, span.span_id));
+        self.extent = match (self.extent, extent(&spans)) {
+            (Some(known), Some(part)) => Some((known.0.min(part.0), known.1.max(part.1))),
+            (known, part) => known.or(part),
+        };
         Ok((!spans.is_empty()).then_some(spans))
+    }
+
+    /// What the parts that were given so far rest on.
+    pub fn exactness(&self) -> Exactness {
+        self.engine.exactness_of_spans(&self.tenant, self.seen.len() as u64, self.extent)
     }
 }
 

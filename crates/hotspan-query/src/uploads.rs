@@ -56,7 +56,7 @@ impl Engine {
         let mut all_columns = vec!["profile_id", "trace_id", "span_id"];
         all_columns.extend(columns.iter().filter(|column| !["profile_id", "trace_id", "span_id"].contains(*column)));
         let (range, grain) = ((from, until), Grain::Sample);
-        let scan = Scan { range, series: &uploads, grain, columns: &all_columns, with_counts: false };
+        let scan = Scan { range, series: &uploads, grain, columns: &all_columns };
         let mut each = |rows: &ScannedRows<'_>| {
             let batch = rows.batch;
             let ids = arrays::ids(batch, "profile_id")?;

@@ -3,7 +3,7 @@
 //! A trace of hundreds of thousands of spans is some megabytes in this form, of which a page asks for a window.
 
 use hashbrown::HashMap;
-use hotspan_model::{SpanId, TenantId, TraceId};
+use hotspan_model::{Exactness, SpanId, TenantId, TraceId};
 
 use crate::Engine;
 use crate::error::{QueryError, Result};
@@ -20,18 +20,37 @@ pub struct PlacedSpan {
     pub descendants: u32,
 }
 
+/// A trace in the order of a waterfall.
+#[derive(Debug, Clone, Default)]
+pub struct Waterfall {
+    /// The spans.
+    pub spans: Vec<PlacedSpan>,
+    /// What they rest on.
+    pub exactness: Exactness,
+}
+
+impl Waterfall {
+    /// From the first start to the last end.
+    pub fn extent(&self) -> Option<(i64, i64)> {
+        let ends = self.spans.iter().map(|placed| placed.span.end());
+        Some((self.spans.iter().map(|placed| placed.span.start).min()?, ends.max()?))
+    }
+}
+
 /// Most spans that are put in order: what bounds the memory.
 const MAX_SPANS: usize = 2_000_000;
 
 impl Engine {
     /// The spans of a trace in the order of a waterfall; none if there is no such trace.
-    pub async fn waterfall(&self, tenant: &TenantId, trace_id: TraceId) -> Result<Vec<PlacedSpan>> {
+    pub async fn waterfall(&self, tenant: &TenantId, trace_id: TraceId) -> Result<Waterfall> {
         let spans = self.outlines(tenant, &self.snapshot(), &[trace_id], (i64::MIN, i64::MAX)).await?;
         if spans.len() > MAX_SPANS {
             let message = format!("the trace has {} spans; at most {MAX_SPANS} are put in order", spans.len());
             return Err(QueryError::Limit(format!("{message} (limit: spans of a waterfall)")));
         }
-        Ok(depth_first(spans))
+        let mut waterfall = Waterfall { spans: depth_first(spans), ..Waterfall::default() };
+        waterfall.exactness = self.exactness_of_spans(tenant, waterfall.spans.len() as u64, waterfall.extent());
+        Ok(waterfall)
     }
 }
 

@@ -9,11 +9,11 @@ use std::time::Duration;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use hotspan_lake::compaction::{CompactionOptions, Compactor, Job};
 use hotspan_lake::rows::Rows;
-use hotspan_lake::table::HOUR;
+use hotspan_lake::table::{HOUR, WINDOW_15S};
 use hotspan_lake::{Ingest, IngestOptions, Lake, ReadOptions, Segment, Table};
 use hotspan_model::{
-    Attribute, Event, FlameTree, Frame, Labels, Link, Profile, ProfileSet, ProfileType, Resource, Sample, Scope, Span,
-    SpanId, SpanKind, StatusCode, TenantId, TraceId, TraceSink as _, Value,
+    Attribute, Coverage, Event, FlameTree, Frame, Labels, Link, Profile, ProfileSet, ProfileType, Resource, Sample,
+    Scope, Span, SpanId, SpanKind, StatusCode, TenantId, TraceId, TraceSink as _, Value,
 };
 use hotspan_query::{Engine, FlameQuery, Matcher, Selector, StoredTrace};
 use proptest::prelude::*;
@@ -148,12 +148,19 @@ struct Answers {
     traces: Vec<Option<StoredTrace>>,
     flames: Vec<BTreeMap<String, i64>>,
     samples: Vec<u64>,
+    coverage: Vec<Option<Coverage>>,
     labels: Vec<String>,
 }
 
 /// Every question there is, over ranges that fall on and off window and hour edges.
 async fn ask(engine: &Engine, tenant: &TenantId) -> Answers {
-    let mut answers = Answers { traces: Vec::new(), flames: Vec::new(), samples: Vec::new(), labels: Vec::new() };
+    let mut answers = Answers {
+        traces: Vec::new(),
+        flames: Vec::new(),
+        samples: Vec::new(),
+        coverage: Vec::new(),
+        labels: Vec::new(),
+    };
     for trace in 0..7 {
         let mut trace = engine.trace_by_id(tenant, trace_id(trace)).await.unwrap();
         for span in trace.iter_mut().flat_map(|trace| &mut trace.spans) {
@@ -192,6 +199,7 @@ async fn ask(engine: &Engine, tenant: &TenantId) -> Answers {
             let answer = engine.flame(tenant, &query).await.unwrap();
             assert_eq!(answer.exactness.unresolved_paths, 0);
             answers.samples.push(answer.exactness.samples);
+            answers.coverage.push(answer.exactness.coverage);
             answers.flames.push(stacks(&answer.tree));
         }
     }
@@ -224,6 +232,14 @@ fn expected_total(flushes: &[Flush], from: i64, until: i64) -> i64 {
         .sum()
 }
 
+/// The time in windows with samples of service 1, by hand.
+fn expected_coverage(flushes: &[Flush], from: i64, until: i64) -> i64 {
+    let times = flushes.iter().flat_map(|flush| &flush.samples).filter(|sample| sample.service == 1);
+    let times = times.map(|sample| START + sample.second * 1_000_000_000).filter(|time| (from..until).contains(time));
+    let windows: BTreeSet<i64> = times.map(|time| time / WINDOW_15S * WINDOW_15S).collect();
+    windows.iter().map(|start| (start + WINDOW_15S).min(until) - from.max(*start)).sum()
+}
+
 async fn check(flushes: Vec<Flush>) {
     let folder = tempfile::tempdir().unwrap();
     let tenant = TenantId::anonymous();
@@ -254,6 +270,8 @@ async fn check(flushes: Vec<Flush>) {
     let raw = ask(&engine, &tenant).await;
     let whole: i64 = raw.flames[0].values().sum();
     assert_eq!(whole, expected_total(&flushes, START, START + 9_000_000_000_000));
+    let covered = raw.coverage[1].map(|coverage| coverage.covered);
+    assert_eq!(covered, Some(expected_coverage(&flushes, START, START + 9_000_000_000_000)));
     // Far in the future every partition is closed: all levels are passed, one job at a time.
     let mut jobs = 0;
     let future = hotspan_lake::catalog::now_nanos() + 1000 * HOUR;

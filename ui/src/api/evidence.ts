@@ -1,4 +1,4 @@
-// What stands behind a number. Every flame graph, diff and cohort answer may carry it; the evidence strip shows it.
+// What stands behind a number. Every answer may carry it; the evidence strip shows it.
 
 export interface Exactness {
   samples?: number;
@@ -25,8 +25,10 @@ export interface Exactness {
   rounded_edges?: number;
   dropped?: number;
   segments_read?: number;
-  /** Time in these samples as a share of the spans' duration, 0..1. */
+  /** How much is in samples, 0..1; of what, `coverage_of` says. */
   coverage?: number;
+  /** Of the duration of the spans, the time in samples; of the time range, the part in which there are any. */
+  coverage_of?: 'spans' | 'range';
   /** Share of the spans' time of which the ledger knows where it went, 0..1. */
   explained?: number;
   /** Samples that are not in the answer because there are too many. */

@@ -132,15 +132,17 @@ const MOST_SAMPLES = 100_000;
 export async function readTimedSamples(traceId: string, spans: ReadonlySet<string> | null, type: string, signal: AbortSignal): Promise<ArrayBuffer> {
   const samples: { span_id?: string }[] = [];
   let total = 0;
+  let dropped: number | undefined;
   let offset: number | null = 0;
   while (offset !== null && offset < MOST_SAMPLES) {
     const only: string | null = spans?.size === 1 ? [...spans][0]! : null;
-    const page: { samples?: { span_id?: string }[]; next_offset?: number | null; total?: number } = await getJson(address('/api/v1/profiles', { trace_id: traceId, span_id: only, type, limit: SAMPLE_PAGE, offset }), signal);
+    const page: { samples?: { span_id?: string }[]; next_offset?: number | null; total?: number; exactness?: Exactness } = await getJson(address('/api/v1/profiles', { trace_id: traceId, span_id: only, type, limit: SAMPLE_PAGE, offset }), signal);
     for (const sample of page.samples ?? []) if (!spans || spans.has(sample.span_id ?? '')) samples.push(sample);
     total = page.total ?? samples.length;
+    dropped = page.exactness?.dropped;
     offset = page.next_offset ?? null;
   }
-  const exactness: Exactness = { samples: samples.length, ...(offset === null ? {} : { samples_left_out: total - offset }) };
+  const exactness: Exactness = { samples: samples.length, dropped, ...(offset === null ? {} : { samples_left_out: total - offset }) };
   return new TextEncoder().encode(JSON.stringify({ samples, exactness })).buffer;
 }
 

@@ -7,7 +7,7 @@ use futures::TryStreamExt;
 use hotspan_lake::compaction::attributes::ATTRIBUTE_PREFIX;
 use hotspan_lake::segment::Chunk;
 use hotspan_lake::{ReadOptions, Segment, Snapshot};
-use hotspan_model::TenantId;
+use hotspan_model::{Exactness, TenantId};
 use hotspan_traceql::{MetricsError, MetricsLimits, MetricsState, Program, Series, TimeGrid, TraceView};
 
 use super::Inspected;
@@ -28,6 +28,8 @@ pub struct MetricsAnswer {
     pub series: Vec<Series>,
     /// What was looked at so far.
     pub inspected: Inspected,
+    /// What that rests on: all spans that were evaluated.
+    pub exactness: Exactness,
     /// What had to be left out (R4).
     pub notes: Vec<String>,
 }
@@ -133,7 +135,12 @@ impl MetricsRun {
             _ => Vec::new(),
         };
         let series = series.into_iter().map(|series| Series { exemplars: Vec::new(), ..series });
-        MetricsAnswer { series: series.collect(), inspected: self.inspected, notes: Vec::new() }
+        let (series, exactness) = (series.collect(), self.exactness());
+        MetricsAnswer { series, inspected: self.inspected, exactness, notes: Vec::new() }
+    }
+
+    fn exactness(&self) -> Exactness {
+        self.engine.exactness_of_search(&self.tenant, self.range, self.inspected.spans, self.profiles.is_some())
     }
 
     async fn finish(&mut self) -> Result<MetricsAnswer> {
@@ -144,7 +151,7 @@ impl MetricsRun {
         if !self.chunks.is_empty() && !self.needs_trace_ids() {
             name_traces(&self.engine, &self.chunks, &mut series).await?;
         }
-        Ok(MetricsAnswer { series, inspected: self.inspected, notes })
+        Ok(MetricsAnswer { series, inspected: self.inspected, exactness: self.exactness(), notes })
     }
 
     /// Whether the trace of every span is asked for, and not only that of exemplars.

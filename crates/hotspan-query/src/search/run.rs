@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use hotspan_lake::table::HOUR;
 use hotspan_lake::{Segment, Snapshot, Table};
-use hotspan_model::TenantId;
+use hotspan_model::{Exactness, TenantId};
 use hotspan_traceql::Program;
 
 use super::latest::LatestTraces;
@@ -40,6 +40,8 @@ pub struct SearchAnswer {
     pub traces: Vec<FoundTrace>,
     /// What was looked at so far.
     pub inspected: Inspected,
+    /// What that rests on: all spans that were evaluated.
+    pub exactness: Exactness,
     /// Where the next page starts, once the search is over and there may be one.
     pub next_page: Option<Rank>,
 }
@@ -111,6 +113,7 @@ impl Engine {
         while let Some(part) = run.next_part().await? {
             answer.traces.extend(part.traces);
             answer.inspected = part.inspected;
+            answer.exactness = part.exactness;
             answer.next_page = part.next_page;
         }
         Ok(answer)
@@ -170,6 +173,7 @@ impl SearchRun {
         Ok(Some(SearchAnswer {
             traces: self.scene.show_certain(unseen).await?,
             inspected: self.scene.inspected,
+            exactness: self.scene.exactness(),
             next_page: if self.is_over { self.scene.best.next_page() } else { None },
         }))
     }
@@ -183,6 +187,26 @@ impl Scene {
             self.profiles = self.engine.profile_fields(&self.tenant, &self.snapshot, fields, range).await?;
         }
         Ok(())
+    }
+
+    fn exactness(&self) -> Exactness {
+        let Self { engine, tenant, query, .. } = self;
+        engine.exactness_of_search(tenant, (query.from, query.until), self.inspected.spans, self.profiles.is_some())
+    }
+}
+
+impl Engine {
+    /// What an answer rests on that was made from the spans of a time, and from samples where profile fields are asked for.
+    pub(crate) fn exactness_of_search(
+        &self,
+        tenant: &TenantId,
+        (from, until): (i64, i64),
+        spans: u64,
+        asks_profiles: bool,
+    ) -> Exactness {
+        let rejected = self.lake().rejected().between(tenant, from, until);
+        let samples = if asks_profiles { rejected.samples } else { 0 };
+        Exactness { spans, dropped: rejected.spans.saturating_add(samples), ..Exactness::default() }
     }
 }
 

@@ -9,7 +9,7 @@ use futures::TryStreamExt;
 use hashbrown::HashSet;
 use hotspan_lake::compaction::attributes::ATTRIBUTE_PREFIX;
 use hotspan_lake::{LakeError, ReadOptions, Segment, arrays};
-use hotspan_model::{TenantId, attributes_from_json};
+use hotspan_model::{Exactness, TenantId, attributes_from_json};
 use hotspan_traceql::{FieldTable, FieldValue, Program, SpanCondition, SpanSource, Value};
 
 use super::binding::BoundSpans;
@@ -49,6 +49,7 @@ pub struct TagQuery {
 #[derive(Debug)]
 struct Remaining {
     engine: Engine,
+    tenant: TenantId,
     query: TagQuery,
     segments: std::vec::IntoIter<Arc<Segment>>,
     seen_spans: u64,
@@ -59,7 +60,12 @@ impl Remaining {
     fn new(engine: &Engine, tenant: &TenantId, query: TagQuery) -> Self {
         let mut segments = overlapping(&engine.snapshot(), tenant, query.from, query.until);
         segments.sort_by_key(|segment| std::cmp::Reverse(segment.max_time));
-        Self { engine: engine.clone(), query, segments: segments.into_iter(), seen_spans: 0, inspected_bytes: 0 }
+        let (engine, tenant, segments) = (engine.clone(), tenant.clone(), segments.into_iter());
+        Self { engine, tenant, query, segments, seen_spans: 0, inspected_bytes: 0 }
+    }
+
+    fn exactness(&self) -> Exactness {
+        self.engine.exactness_of_search(&self.tenant, (self.query.from, self.query.until), self.seen_spans, false)
     }
 
     fn next(&mut self) -> Option<Arc<Segment>> {
@@ -139,6 +145,11 @@ impl TagNamesRun {
     /// Bytes of the segments that were opened.
     pub fn inspected_bytes(&self) -> u64 {
         self.remaining.inspected_bytes
+    }
+
+    /// What the parts that were given so far rest on.
+    pub fn exactness(&self) -> Exactness {
+        self.remaining.exactness()
     }
 
     fn read_names(&mut self, batch: &RecordBatch, fresh: &mut TagScopes) -> Result<()> {
@@ -231,6 +242,11 @@ impl TagValuesRun {
     /// Bytes of the segments that were opened.
     pub fn inspected_bytes(&self) -> u64 {
         self.remaining.inspected_bytes
+    }
+
+    /// What the parts that were given so far rest on.
+    pub fn exactness(&self) -> Exactness {
+        self.remaining.exactness()
     }
 }
 

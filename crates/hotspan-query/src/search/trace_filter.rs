@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use hashbrown::HashSet;
 use hotspan_lake::{IdSet, Table};
-use hotspan_model::{SpanId, TenantId, TraceId};
+use hotspan_model::{Exactness, SpanId, TenantId, TraceId};
 use hotspan_traceql::{Program, SpanSource, TraceShape, TraceSource};
 
 use super::binding::BoundSpans;
@@ -31,6 +31,8 @@ pub struct KeptSpans {
     pub spans: HashSet<SpanId>,
     /// How many are not.
     pub left_out: usize,
+    /// What was looked at.
+    pub exactness: Exactness,
 }
 
 impl Engine {
@@ -63,7 +65,8 @@ impl Engine {
         let kept = filter.with_family(&TraceShape::of(&spans), matched, spans.span_count());
         let left_out = kept.iter().filter(|kept| !**kept).count();
         let ids = (0..kept.len()).filter(|span| kept[*span]).map(|span| spans.span_id(span));
-        Ok(KeptSpans { spans: ids.collect(), left_out })
+        let exactness = self.exactness_of_spans(tenant, kept.len() as u64, Some(range));
+        Ok(KeptSpans { spans: ids.collect(), left_out, exactness })
     }
 }
 

@@ -12,10 +12,11 @@ use serde_json::{Value, json};
 
 use super::ApiError;
 use super::asker::{Asker, Given};
+use super::exactness::{coverage_text, exactness_json};
 use super::flame_json::FlameJson;
 use super::known_parameters::{names_of, refuse_unknown};
 use super::no_samples::no_samples;
-use super::profile::{TextParameters, exactness_json};
+use super::profile::TextParameters;
 use super::pyroscope::{check_types, ranged_query};
 use super::short_types::settle_query;
 use crate::app::Core;
@@ -162,10 +163,15 @@ impl Selected {
         name: &str,
     ) -> Result<Self, ApiError> {
         // Whole trees: what one side prunes would look new on the other.
-        let answer = engine.flame(tenant, &FlameQuery { max_nodes: 0, ..query.clone() }).await?;
+        let mut answer = engine.flame(tenant, &FlameQuery { max_nodes: 0, ..query.clone() }).await?;
         let units = match per {
-            Per::Second => engine.profile_seconds(tenant, &query).await?,
-            Per::Request => engine.requests(tenant, &query).await?,
+            Per::Second => engine.profile_seconds(tenant, &query).await?.count,
+            Per::Request => {
+                let requests = engine.requests(tenant, &query).await?;
+                // A request whose spans were rejected divides nothing.
+                answer.exactness.dropped = answer.exactness.dropped.saturating_add(requests.exactness.dropped);
+                requests.count
+            }
             Per::Nothing => 1.0,
         };
         if answer.exactness.samples > 0 && units <= 0.0 {
@@ -247,8 +253,9 @@ fn heading(left: &Selected, right: &Selected, measure: &Measure) -> String {
             noun => format!(" in {} {noun}s", value_text(side.units as i64, "count")),
         };
         let samples = value_text(side.answer.exactness.samples as i64, "count");
+        let coverage = coverage_text(&side.answer.exactness).map_or(String::new(), |text| format!(", {text}"));
         text.push_str(&format!(
-            "{name:<10}  {}  {}{units}, {samples} samples\n",
+            "{name:<10}  {}  {}{units}, {samples} samples{coverage}\n",
             side.text,
             value_text(side.total(), unit)
         ));

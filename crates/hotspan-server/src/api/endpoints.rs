@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 use super::ApiError;
 use super::asker::{Asker, Given};
-use super::profile::{exactness_json, type_or_cpu};
+use super::exactness::exactness_json;
+use super::profile::type_or_cpu;
 use super::services::RangeParameters;
 
 #[derive(Debug, Deserialize)]

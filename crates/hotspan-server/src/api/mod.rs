@@ -5,6 +5,7 @@ mod cohort;
 mod diff;
 mod endpoints;
 mod error;
+mod exactness;
 mod explain;
 mod flame_json;
 mod functions;

@@ -6,14 +6,15 @@ use hotspan_formats::span_identity::{parse_span_id, parse_trace_id};
 use hotspan_formats::{collapsed, dot, flame_page, gzip, packed_flame, speedscope, svg, text_flame};
 use hotspan_lake::catalog::now_nanos;
 use hotspan_model::labels::SERVICE_NAME;
-use hotspan_model::{Exactness, ProfileType, TenantId};
+use hotspan_model::{ProfileType, TenantId};
 use hotspan_query::{FlameAnswer, FlameQuery, LeafTrim, Matcher, Selector};
 use http::{HeaderMap, HeaderValue, Uri, header};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::ApiError;
 use super::asker::{Asker, Given};
+use super::exactness::{evidence_text, exactness_json, with_exactness};
 use super::flame_json::FlameJson;
 use super::known_parameters::{names_of, refuse_unknown};
 use super::no_samples::no_samples;
@@ -95,7 +96,8 @@ pub(crate) async fn profile(
     if let ([trace_id], [span_id]) = (query.traces.as_slice(), query.spans.as_slice()) {
         // A span that is not stored yet still has the samples that name it.
         let spans = outlines_of(&core, &tenant, *trace_id).await?;
-        query.owners = owners_in_trace(&core, &tenant, &spans, Some(*span_id), scope).await?;
+        let found = owners_in_trace(&core, &tenant, &spans, Some(*span_id), scope).await?;
+        (query.owners, query.owners_time) = found.unzip();
     }
     let format = parameters.format.as_deref().unwrap_or("json");
     let asked = AskedFlame { query: &query, format, text: &text, uri: &uri, headers: &headers, if_empty: None };
@@ -135,7 +137,7 @@ pub(crate) async fn flame_response(
             (header::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream")),
             (header::CONTENT_DISPOSITION, HeaderValue::from_static("attachment; filename=\"profile.pb.gz\"")),
         ];
-        return Ok((headers, body).into_response());
+        return Ok(with_exactness((headers, body), &merged.exactness));
     }
     // Files that other tools read are whole, and so is what sums are made of; pictures and text show the largest nodes.
     let is_whole = matches!(format, "collapsed" | "speedscope" | "dot" | "html");
@@ -145,7 +147,7 @@ pub(crate) async fn flame_response(
     let unit = query.profile_type.sample_unit.as_str();
     let title = query.profile_type.to_string();
     let text = |content_type: &'static str, body: String| {
-        ([(header::CONTENT_TYPE, HeaderValue::from_static(content_type))], body).into_response()
+        with_exactness(([(header::CONTENT_TYPE, HeaderValue::from_static(content_type))], body), &answer.exactness)
     };
     Ok(match format {
         "json" => flame_json(&answer, &query.profile_type),
@@ -163,7 +165,9 @@ pub(crate) async fn flame_response(
         }
         "text" => {
             let options = drawing.options(unit, folded);
-            text("text/plain; charset=utf-8", text_flame::text_flame(&answer.tree, &options))
+            let mut graph = text_flame::text_flame(&answer.tree, &options);
+            graph.push_str(&format!("  {}\n", evidence_text(&answer.exactness)));
+            text("text/plain; charset=utf-8", graph)
         }
         "svg" => {
             let options = svg::SvgOptions { title, unit: unit.to_owned(), folded, ..svg::SvgOptions::default() };
@@ -184,11 +188,8 @@ pub(crate) async fn flame_response(
 /// The page for a browser, with the same answer in other forms one click away.
 fn page(answer: &FlameAnswer, query: &FlameQuery, uri: &Uri) -> String {
     let drawn = answer.pruned(query.max_nodes);
-    let Exactness { samples, linked_samples, spans, pruned_nodes, .. } = drawn.exactness;
-    let mut evidence = format!("{samples} samples");
-    if linked_samples > 0 {
-        evidence.push_str(&format!(", {linked_samples} of them in {spans} spans"));
-    }
+    let pruned_nodes = drawn.exactness.pruned_nodes;
+    let mut evidence = evidence_text(&drawn.exactness);
     if pruned_nodes > 0 {
         evidence.push_str(&format!(", {pruned_nodes} small call paths folded into \"other\""));
     }
@@ -269,22 +270,4 @@ fn packed(answer: &FlameAnswer, profile_type: &ProfileType) -> Vec<u8> {
     let metadata = Metadata::for_type("single", profile_type);
     let told = json!({ "metadata": metadata, "exactness": exactness_json(&answer.exactness) });
     packed_flame::encode(&answer.tree, told)
-}
-
-/// What an answer rests on, as every API shows it.
-pub(crate) fn exactness_json(exactness: &Exactness) -> Value {
-    json!({
-        "samples": exactness.samples,
-        "spans": exactness.spans,
-        "linked_samples": exactness.linked_samples,
-        "inherited": exactness.inherited_samples,
-        "inferred": exactness.inferred_samples,
-        "pruned_nodes": exactness.pruned_nodes,
-        "pruned_value": exactness.pruned_value,
-        "unresolved_paths": exactness.unresolved_paths,
-        "rounded_edges": exactness.rounded_edges,
-        "dropped": exactness.dropped,
-        "segments_read": exactness.segments_read,
-        "segments_pruned": exactness.segments_pruned,
-    })
 }

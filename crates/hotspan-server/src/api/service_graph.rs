@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::ApiError;
 use super::asker::{Asker, Given};
+use super::exactness::exactness_json;
 use super::services::{RangeParameters, statistics_json};
 
 /// Answers `/api/v1/service-graph`.
@@ -13,13 +14,19 @@ pub(crate) async fn service_graph(
     Given(parameters): Given<RangeParameters>,
 ) -> Result<Json<Value>, ApiError> {
     let (from, until) = parameters.range()?;
-    let (steps, edges) = core.engine.service_graph(&tenant, from, until).await?;
-    let rows = edges.iter().map(|(edge, statistics)| {
-        let mut row = statistics_json(statistics, &steps);
+    let graph = core.engine.service_graph(&tenant, from, until).await?;
+    let rows = graph.edges.iter().map(|(edge, statistics)| {
+        let mut row = statistics_json(statistics, &graph.steps);
         row["client"] = json!(edge.client);
         row["server"] = json!(edge.server);
         row["connection_type"] = json!(edge.connection.label());
         row
     });
-    Ok(Json(json!({ "edges": rows.collect::<Vec<_>>(), "start": from, "end": until })))
+    let rows: Vec<Value> = rows.collect();
+    Ok(Json(json!({
+        "edges": rows,
+        "start": from,
+        "end": until,
+        "exactness": exactness_json(&graph.exactness),
+    })))
 }

@@ -6,7 +6,7 @@ use axum::Json;
 use hashbrown::HashMap;
 use hotspan_lake::catalog::now_nanos;
 use hotspan_model::labels::SERVICE_NAME;
-use hotspan_model::{ProfileType, TenantId};
+use hotspan_model::{Exactness, ProfileType, TenantId};
 use hotspan_query::endpoint_costs::{EndpointCost, EndpointCosts};
 use hotspan_query::request_statistics::{PlotSteps, RequestStatistics};
 use hotspan_query::services::{OTHER_OPERATIONS, Services};
@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 
 use super::ApiError;
 use super::asker::{Asker, Given};
+use super::exactness::exactness_json;
 use crate::app::Core;
 use crate::time_text::parse_time;
 
@@ -77,6 +78,9 @@ pub(crate) async fn services(
         row
     });
     let costs_range = cpu.costs.range;
+    // Rates and latencies rest on spans, costs on samples as well.
+    let mut exactness = services.exactness;
+    exactness.merge(&cpu.exactness);
     Ok(Json(json!({
         "services": rows.collect::<Vec<_>>(),
         "start": from,
@@ -87,6 +91,7 @@ pub(crate) async fn services(
         "is_cut": costs_range != (from, until),
         "costs_start": costs_range.0,
         "costs_end": costs_range.1,
+        "exactness": exactness_json(&exactness),
     })))
 }
 
@@ -97,6 +102,8 @@ struct Cpu {
     by_service: HashMap<String, Vec<Option<f64>>>,
     /// What requests cost, by service and operation.
     costs: EndpointCosts,
+    /// What the nanoseconds of services rest on.
+    exactness: Exactness,
 }
 
 impl Cpu {
@@ -111,7 +118,8 @@ impl Cpu {
             ..TimelineQuery::default()
         };
         let mut by_service = HashMap::new();
-        for timeline in core.engine.timelines(tenant, &query).await? {
+        let timelines = core.engine.timelines(tenant, &query).await?;
+        for timeline in timelines.groups {
             let mut spent = vec![None; steps.count()];
             for (end, value) in timeline.points {
                 // Steps may lie on the grid of rollups, a little beside the range.
@@ -121,7 +129,7 @@ impl Cpu {
         }
         let snapshot = core.engine.snapshot();
         let costs = core.engine.endpoint_costs(tenant, &snapshot, &ProfileType::cpu(), services, 0).await?;
-        Ok(Self { steps, by_service, costs })
+        Ok(Self { steps, by_service, costs, exactness: timelines.exactness })
     }
 
     /// Everything that a service did, also between requests.

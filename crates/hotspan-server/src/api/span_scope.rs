@@ -1,6 +1,7 @@
 //! Whose samples count for spans that are named by id: the same choices as for cohorts.
 
 use hotspan_model::{SpanId, TenantId, TraceId};
+use hotspan_query::outline::time_of_traces;
 use hotspan_query::{Cohort, CohortScope, LinkPolicy, SampleOwners, SpanOutline};
 use serde::Deserialize;
 
@@ -24,20 +25,22 @@ impl ScopeParameters {
     }
 }
 
-/// Whose samples count for one span of a trace, or for each of them; none if it is not stored.
+/// Whose samples count for one span of a trace, or for each of them, and how long it or they ran; none if it is not stored.
 pub(crate) async fn owners_in_trace(
     core: &Core,
     tenant: &TenantId,
     spans: &[SpanOutline],
     only: Option<SpanId>,
     (scope, links): (CohortScope, LinkPolicy),
-) -> Result<Option<SampleOwners>, ApiError> {
+) -> Result<Option<(SampleOwners, i64)>, ApiError> {
     let cohort = Cohort::of(spans.iter().filter(|span| only.is_none_or(|only| span.span_id == only)));
     if cohort.spans.is_empty() {
         return Ok(None);
     }
+    let time = if only.is_some() { cohort.time() } else { time_of_traces(spans) };
     let snapshot = core.engine.snapshot();
-    Ok(Some(core.engine.cohort_owners_with(tenant, &snapshot, &cohort, scope, links).await?))
+    let owners = core.engine.cohort_owners_with(tenant, &snapshot, &cohort, scope, links).await?;
+    Ok(Some((owners, time)))
 }
 
 /// The spans of a trace, wherever it is.

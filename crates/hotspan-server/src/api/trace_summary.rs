@@ -2,14 +2,15 @@
 
 use axum::Json;
 use axum::extract::Path;
-use hotspan_model::TraceId;
+use hotspan_model::{Coverage, CoverageOf, TraceId};
+use hotspan_query::SpanOutline;
 use hotspan_query::span_facts::SpanFacts;
 use http::StatusCode;
 use serde_json::{Map, Value, json};
 
 use super::ApiError;
 use super::asker::{Asker, Given};
-use super::profile::exactness_json;
+use super::exactness::exactness_json;
 use super::span_scope::{ScopeParameters, outlines_of, owners_in_trace};
 
 /// Answers `/api/v1/trace/{id}/profile-summary`: spans without samples are left out.
@@ -22,11 +23,11 @@ pub(crate) async fn profile_summary(
         id.parse().map_err(|error: hotspan_model::ids::IdError| ApiError::invalid(error.to_string()))?;
     let snapshot = core.engine.snapshot();
     let spans = outlines_of(&core, &tenant, trace_id).await?;
-    let Some(owners) = owners_in_trace(&core, &tenant, &spans, None, scope.read()?).await? else {
+    let Some((owners, time)) = owners_in_trace(&core, &tenant, &spans, None, scope.read()?).await? else {
         return Err(ApiError { status: StatusCode::NOT_FOUND, message: format!("there is no trace {trace_id}") });
     };
     // A trace is found wherever it is.
-    let (facts, exactness) = core.engine.span_facts(&tenant, &snapshot, owners, (i64::MIN, i64::MAX)).await?;
+    let (facts, mut exactness) = core.engine.span_facts(&tenant, &snapshot, owners, (i64::MIN, i64::MAX)).await?;
     let mut sum = SpanFacts::default();
     let mut by_span = Map::new();
     for ((_, span), facts) in &facts {
@@ -35,6 +36,10 @@ pub(crate) async fn profile_summary(
     }
     // Samples may name spans that never came.
     let has_samples = |trace, span| facts.contains_key(&(trace, span));
+    exactness.coverage = Coverage::new(CoverageOf::Spans, sum.time(), time);
+    let (start, end) = (spans.iter().map(|span| span.start).min(), spans.iter().map(SpanOutline::end).max());
+    let rejected = core.engine.lake().rejected().between(&tenant, start.unwrap_or(i64::MIN), end.unwrap_or(i64::MAX));
+    exactness.dropped = rejected.spans.saturating_add(rejected.samples);
     let mut exactness = exactness_json(&exactness);
     exactness["spans"] = json!(spans.len());
     exactness["spans_with_samples"] =

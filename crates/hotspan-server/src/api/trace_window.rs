@@ -9,13 +9,14 @@ use axum::extract::rejection::JsonRejection;
 use hashbrown::{HashMap, HashSet};
 use hotspan_model::ids::IdError;
 use hotspan_model::{SpanId, StatusCode as SpanStatus, TraceId};
-use hotspan_query::PlacedSpan;
+use hotspan_query::{PlacedSpan, Waterfall};
 use http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::ApiError;
 use super::asker::{Asker, Given};
+use super::exactness::exactness_json;
 use super::tempo::otlp_json;
 
 /// Which spans to show.
@@ -43,8 +44,8 @@ pub(crate) async fn trace_window(
     if limit > MAX_LIMIT {
         return Err(ApiError::invalid(format!("limit: {limit} is more than {MAX_LIMIT}, the largest window")));
     }
-    let (trace_id, placed) = waterfall_of(&asker, &id).await?;
-    let (start, end) = extent(&placed);
+    let (trace_id, waterfall) = waterfall_of(&asker, &id).await?;
+    let (placed, (start, end)) = (&waterfall.spans, waterfall.extent().unwrap_or_default());
     let errors = placed.iter().filter(|placed| placed.span.status == SpanStatus::Error).count();
     let shown = placed.iter().filter(|placed| parameters.max_depth.is_none_or(|most| placed.depth <= most));
     let total = shown.clone().count();
@@ -58,13 +59,14 @@ pub(crate) async fn trace_window(
         "rows": total,
         "offset": parameters.offset,
         "spans": window,
+        "exactness": exactness_json(&waterfall.exactness),
     })))
 }
 
 /// Answers `/api/v1/trace/{id}/outline`: every span in a few bytes, in the order of a waterfall.
 pub(crate) async fn trace_outline(asker: Asker, Path(id): Path<String>) -> Result<Json<Value>, ApiError> {
-    let (trace_id, placed) = waterfall_of(&asker, &id).await?;
-    let (start, end) = extent(&placed);
+    let (trace_id, waterfall) = waterfall_of(&asker, &id).await?;
+    let (placed, (start, end)) = (&waterfall.spans, waterfall.extent().unwrap_or_default());
     let mut services = Names::default();
     let mut names = Names::default();
     let service_of: Vec<u32> = placed.iter().map(|placed| services.number_of(&placed.span.service)).collect();
@@ -85,6 +87,7 @@ pub(crate) async fn trace_outline(asker: Asker, Path(id): Path<String>) -> Resul
         "duration": placed.iter().map(|placed| placed.span.duration.max(0)).collect::<Vec<_>>(),
         "depth": placed.iter().map(|placed| placed.depth).collect::<Vec<_>>(),
         "failed": placed.iter().enumerate().filter_map(is_failed).collect::<Vec<_>>(),
+        "exactness": exactness_json(&waterfall.exactness),
     })))
 }
 
@@ -128,8 +131,9 @@ pub(crate) async fn trace_details(
     }
     let parse = |text: &String| text.parse().map_err(|error| ApiError::invalid(format!("spans: {text:?}: {error}")));
     let wanted: HashSet<SpanId> = body.spans.iter().map(parse).collect::<Result<_, ApiError>>()?;
-    let spans = core.engine.spans_of_trace(&tenant, trace_id, &wanted).await?;
-    Ok(Json(json!({ "trace": { "resourceSpans": otlp_json(&spans) } })))
+    let found = core.engine.spans_of_trace(&tenant, trace_id, &wanted).await?;
+    let exactness = exactness_json(&found.exactness);
+    Ok(Json(json!({ "trace": { "resourceSpans": otlp_json(&found.spans) }, "exactness": exactness })))
 }
 
 fn parse_trace_id(text: &str) -> Result<TraceId, ApiError> {
@@ -137,19 +141,13 @@ fn parse_trace_id(text: &str) -> Result<TraceId, ApiError> {
 }
 
 /// All spans of a trace in order, or that there are none.
-async fn waterfall_of(Asker { core, tenant }: &Asker, id: &str) -> Result<(TraceId, Vec<PlacedSpan>), ApiError> {
+async fn waterfall_of(Asker { core, tenant }: &Asker, id: &str) -> Result<(TraceId, Waterfall), ApiError> {
     let trace_id = parse_trace_id(id)?;
-    let placed = core.engine.waterfall(tenant, trace_id).await?;
-    if placed.is_empty() {
+    let waterfall = core.engine.waterfall(tenant, trace_id).await?;
+    if waterfall.spans.is_empty() {
         return Err(ApiError { status: StatusCode::NOT_FOUND, message: format!("there is no trace {trace_id}") });
     }
-    Ok((trace_id, placed))
-}
-
-/// First start and last end.
-fn extent(placed: &[PlacedSpan]) -> (i64, i64) {
-    let start = placed.iter().map(|placed| placed.span.start).min().unwrap_or(0);
-    (start, placed.iter().map(|placed| placed.span.end()).max().unwrap_or(start))
+    Ok((trace_id, waterfall))
 }
 
 fn span_json(placed: &PlacedSpan, trace_start: i64) -> Value {

@@ -8,7 +8,7 @@ use hotspan_query::FlameQuery;
 use serde_json::{Value, json};
 
 use super::request::CohortQuestion;
-use super::selected::{Selected, Side, is_time};
+use super::selected::{Selected, Side};
 use crate::api::QuestionError;
 use crate::api::flame_json::FlameJson;
 use crate::app::Core;
@@ -23,7 +23,7 @@ pub(super) async fn diff(core: &Core, tenant: &TenantId, question: &CohortQuesti
     let left_answer = core.engine.flame(tenant, &unpruned(&left)).await?;
     let right_answer = core.engine.flame(tenant, &unpruned(&right)).await?;
     let unit = question.profile_type.sample_unit.as_str();
-    let per = if is_time(&question.profile_type) || unit == "bytes" { 1.0 } else { 1000.0 };
+    let per = if question.profile_type.is_time() || unit == "bytes" { 1.0 } else { 1000.0 };
     let of_requests = |tree: &FlameTree, requests: usize| tree.scaled(per / requests.max(1) as f64);
     let tree = DiffTree::new(
         &of_requests(&left_answer.tree, left.requests()),
@@ -52,8 +52,8 @@ pub(super) async fn diff(core: &Core, tenant: &TenantId, question: &CohortQuesti
         .telling("per_requests", per)
         .telling("left", side(&left, &left_answer.tree))
         .telling("right", side(&right, &right_answer.tree))
-        .telling("exactness", right.exactness(&right_answer.tree, &right_answer.exactness))
-        .telling("baseline_exactness", left.exactness(&left_answer.tree, &left_answer.exactness));
+        .telling("exactness", right.exactness(&right_answer.exactness))
+        .telling("baseline_exactness", left.exactness(&left_answer.exactness));
     Ok(graph.into_response())
 }
 

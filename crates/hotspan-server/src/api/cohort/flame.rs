@@ -24,7 +24,7 @@ pub(super) async fn flame(
         None | Some("json" | "flamebearer") => {
             let answer = core.engine.flame(tenant, &selected.query).await?;
             let graph = FlameJson::single(&answer.tree, &question.profile_type);
-            Ok(graph.telling("exactness", selected.exactness(&answer.tree, &answer.exactness)).into_response())
+            Ok(graph.telling("exactness", selected.exactness(&answer.exactness)).into_response())
         }
         Some(format) => {
             let (text, uri) = (TextParameters::default(), Uri::default());

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use hotspan_lake::Snapshot;
-use hotspan_model::{Exactness, FlameTree, ProfileType, TenantId};
+use hotspan_model::{Exactness, TenantId};
 use hotspan_query::{Cohort, CohortScope, FlameQuery, MAX_COHORT_SPANS};
 use serde_json::{Value, json};
 
 use super::request::CohortQuestion;
 use crate::api::QuestionError;
-use crate::api::profile::exactness_json;
+use crate::api::exactness::exactness_json;
 use crate::app::Core;
 
 /// A profile without times of its own may begin long before the spans that it holds samples of, and end after them.
@@ -54,6 +54,7 @@ impl Selected {
             from: from.saturating_sub(REACH),
             until: until.saturating_add(REACH),
             owners: Some(owners),
+            owners_time: Some(cohort.time()),
             max_nodes: question.max_nodes,
             ..FlameQuery::default()
         };
@@ -79,8 +80,10 @@ impl Selected {
     }
 
     /// What an answer about this cohort rests on.
-    pub(super) fn exactness(&self, tree: &FlameTree, exactness: &Exactness) -> Value {
-        let mut json = exactness_json(exactness);
+    pub(super) fn exactness(&self, exactness: &Exactness) -> Value {
+        // Neither the samples nor the spans that were rejected are in it.
+        let dropped = exactness.dropped.saturating_add(self.cohort.exactness.dropped);
+        let mut json = exactness_json(&Exactness { dropped, ..*exactness });
         json["selected_spans"] = json!(self.cohort.matched);
         json["spans"] = json!(self.cohort.spans.len());
         // Beyond the spans themselves, those below and beside them have samples, too.
@@ -91,15 +94,6 @@ impl Selected {
             json["exact_share"] = json!(exactness.linked_samples as f64 / exactness.samples as f64);
         }
         json["is_cut"] = json!(self.cohort.is_cut());
-        let duration: i64 = self.cohort.spans.iter().map(|span| span.duration.max(0)).fold(0, i64::saturating_add);
-        if is_time(&self.query.profile_type) && duration > 0 {
-            json["coverage"] = json!((tree.total() as f64 / duration as f64).clamp(0.0, 1.0));
-        }
         json
     }
-}
-
-/// Whether values are lengths of time.
-pub(super) fn is_time(profile_type: &ProfileType) -> bool {
-    profile_type.sample_unit == "nanoseconds"
 }

@@ -59,7 +59,7 @@ pub(super) async fn top(core: &Core, tenant: &TenantId, question: &CohortQuestio
         "total": tree.total(),
         "type": question.profile_type.to_string(),
         "unit": question.profile_type.sample_unit,
-        "exactness": selected.exactness(tree, &answer.exactness),
+        "exactness": selected.exactness(&answer.exactness),
     });
     Ok(Json(body).into_response())
 }

@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::response::{IntoResponse, Response};
 use hashbrown::HashMap;
-use hotspan_model::{TenantId, TraceId};
+use hotspan_model::{Coverage, CoverageOf, TenantId, TraceId};
 use hotspan_query::span_facts::SpanFacts;
 use hotspan_query::{CohortScope, MAX_COHORT_SPANS};
 use serde_json::{Map, json};
@@ -11,7 +11,7 @@ use serde_json::{Map, json};
 use super::request::CohortQuestion;
 use super::selected::REACH;
 use crate::api::QuestionError;
-use crate::api::profile::exactness_json;
+use crate::api::exactness::exactness_json;
 use crate::api::trace_summary::facts_json;
 use crate::app::Core;
 
@@ -26,11 +26,15 @@ pub(super) async fn traces(
     let owners = core.engine.cohort_owners_with(tenant, &snapshot, &cohort, CohortScope::Trace, question.links).await?;
     let (from, until) = cohort.range();
     let range = (from.saturating_sub(REACH), until.saturating_add(REACH));
-    let (facts, exactness) = core.engine.span_facts(tenant, &snapshot, owners, range).await?;
+    let (facts, mut exactness) = core.engine.span_facts(tenant, &snapshot, owners, range).await?;
     let mut by_trace: HashMap<TraceId, SpanFacts> = HashMap::new();
     for ((trace, _), facts) in &facts {
         by_trace.entry(*trace).or_default().join(facts);
     }
+    let mut sum = SpanFacts::default();
+    by_trace.values().for_each(|facts| sum.join(facts));
+    exactness.coverage = Coverage::new(CoverageOf::Spans, sum.time(), cohort.time());
+    exactness.dropped = exactness.dropped.saturating_add(cohort.exactness.dropped);
     let mut evidence = exactness_json(&exactness);
     evidence["selected_spans"] = json!(cohort.matched);
     evidence["spans"] = json!(cohort.spans.len());

@@ -12,6 +12,7 @@ use axum::{Json, Router};
 use hotspan_analysis::merged_tree::short_merged_tree;
 use hotspan_analysis::{Analysis, gather, render};
 use hotspan_formats::text_flame::{TextFlameOptions, text_flame};
+use hotspan_model::CoverageOf;
 use http::{HeaderMap, HeaderValue, header};
 use serde_json::{Value, json};
 
@@ -91,6 +92,7 @@ pub(super) fn exactness(analysis: &Analysis) -> Value {
         "inferred": coverage.inferred_samples,
         "dropped": coverage.dropped,
         "coverage": coverage.sampled,
+        "coverage_of": CoverageOf::Spans.name(),
         "explained": coverage.explained,
     })
 }

@@ -4,8 +4,8 @@ use hotspan_formats::diff_tree::DiffTree;
 use hotspan_formats::flamebearer::Flamebearer;
 use hotspan_formats::profile_query::parse_selector;
 use hotspan_formats::{dot, pprof, pyroscope_tree};
-use hotspan_model::ProfileType;
-use hotspan_query::{Engine, FlameQuery, MergedPaths};
+use hotspan_model::{Exactness, ProfileType};
+use hotspan_query::{Engine, FlameAnswer, FlameQuery, MergedPaths};
 
 use super::json_forms::pprof_json;
 use super::messages::{
@@ -14,34 +14,36 @@ use super::messages::{
 };
 use super::selection::{max_nodes, profile_ids, profile_type, span_ids, take_ids, time_range, trace_ids};
 use super::stack_selector::{leaf_trim, stack_filter};
-use super::unary::{Answer, Asked};
+use super::unary::{Answer, Asked, Resting};
 use crate::api::ApiError;
 
 /// Functions in a call graph; more can't be read.
 const DOT_FUNCTIONS: usize = 100;
 
-pub(super) async fn stacktraces(asked: Asked<StacktracesRequest>) -> Result<StacktracesResponse, ApiError> {
+pub(super) async fn stacktraces(asked: Asked<StacktracesRequest>) -> Result<Resting<StacktracesResponse>, ApiError> {
     let query = flame_query(&asked.message)?;
     let engine = &asked.core.engine;
     let mut response = StacktracesResponse::default();
-    match asked.message.format {
+    let exactness = match asked.message.format {
         0..=3 => {
-            let tree = engine.flame(&asked.tenant, &query).await?.tree;
+            let FlameAnswer { tree, exactness } = engine.flame(&asked.tenant, &query).await?;
             match asked.message.format {
                 2 => response.tree = pyroscope_tree::encode_tree(&tree),
                 3 => response.dot = dot::encode(&tree, &query.profile_type.sample_unit, DOT_FUNCTIONS),
                 _ => response.flamegraph = Some(flame_graph(Flamebearer::single(&tree))),
             }
+            exactness
         }
         4 => {
             let trim = leaf_trim(asked.message.stack_trace_selector.as_ref());
             let merged = engine.merged_paths(&asked.tenant, &query, trim).await?;
             let merged = merged.pruned(file_nodes(asked.message.max_nodes)?);
             response.pprof = Some(PprofMessage { profile: merged_pprof(&merged, &query) });
+            merged.exactness
         }
         other => return Err(unknown_format(other)),
-    }
-    Ok(response)
+    };
+    Ok(Resting { answer: response, exactness })
 }
 
 /// Later versions of Grafana's app try what is new, and make do with the flame graph if a server hasn't got it.
@@ -57,7 +59,7 @@ fn file_nodes(asked: Option<i64>) -> Result<usize, ApiError> {
     }
 }
 
-pub(super) async fn span_profile(asked: Asked<SpanProfileRequest>) -> Result<StacktracesResponse, ApiError> {
+pub(super) async fn span_profile(asked: Asked<SpanProfileRequest>) -> Result<Resting<StacktracesResponse>, ApiError> {
     let Asked { app, core, tenant, headers, message } = asked;
     let message = StacktracesRequest {
         profile_type_id: message.profile_type_id,
@@ -88,7 +90,7 @@ impl Answer for PprofAnswer {
     }
 }
 
-pub(super) async fn merge_profile(asked: Asked<MergeProfileRequest>) -> Result<PprofAnswer, ApiError> {
+pub(super) async fn merge_profile(asked: Asked<MergeProfileRequest>) -> Result<Resting<PprofAnswer>, ApiError> {
     let request = asked.message;
     let trim = leaf_trim(request.stack_trace_selector.as_ref());
     let max_nodes = file_nodes(request.max_nodes)?;
@@ -103,10 +105,11 @@ pub(super) async fn merge_profile(asked: Asked<MergeProfileRequest>) -> Result<P
         ..StacktracesRequest::default()
     })?;
     let merged = asked.core.engine.merged_paths(&asked.tenant, &query, trim).await?;
-    Ok(PprofAnswer(merged_pprof(&merged.pruned(max_nodes), &query)))
+    let merged = merged.pruned(max_nodes);
+    Ok(Resting { answer: PprofAnswer(merged_pprof(&merged, &query)), exactness: merged.exactness })
 }
 
-pub(super) async fn diff(asked: Asked<DiffRequest>) -> Result<DiffResponse, ApiError> {
+pub(super) async fn diff(asked: Asked<DiffRequest>) -> Result<Resting<DiffResponse>, ApiError> {
     let (Some(left), Some(right)) = (&asked.message.left, &asked.message.right) else {
         return Err(ApiError::invalid("left and right are both needed"));
     };
@@ -124,7 +127,7 @@ pub(super) async fn diff(asked: Asked<DiffRequest>) -> Result<DiffResponse, ApiE
         (false, true) => left_query.max_nodes = right_query.max_nodes,
         _ => {}
     }
-    let tree = diff_tree(&asked.core.engine, &asked.tenant, &left_query, &right_query).await?;
+    let (tree, exactness) = diff_tree(&asked.core.engine, &asked.tenant, &left_query, &right_query).await?;
     let (left_ticks, right_ticks) = (tree.nodes()[0].left.total, tree.nodes()[0].right.total);
     let graph = flame_graph(Flamebearer::double(&tree));
     let flamegraph = FlameGraphDiffMessage {
@@ -135,21 +138,25 @@ pub(super) async fn diff(asked: Asked<DiffRequest>) -> Result<DiffResponse, ApiE
         left_ticks,
         right_ticks,
     };
-    Ok(DiffResponse { flamegraph: Some(flamegraph) })
+    Ok(Resting { answer: DiffResponse { flamegraph: Some(flamegraph) }, exactness })
 }
 
-/// Two selections laid over each other, and then pruned to the larger of their limits.
+/// Two selections laid over each other, and then pruned to the larger of their limits; and what both rest on.
 pub(super) async fn diff_tree(
     engine: &Engine,
     tenant: &hotspan_model::TenantId,
     left: &FlameQuery,
     right: &FlameQuery,
-) -> Result<DiffTree, ApiError> {
+) -> Result<(DiffTree, Exactness), ApiError> {
     check_types(left, right)?;
     let whole = |query: &FlameQuery| FlameQuery { max_nodes: 0, ..query.clone() };
     let (left_answer, right_answer) =
         (engine.flame(tenant, &whole(left)).await?, engine.flame(tenant, &whole(right)).await?);
-    Ok(DiffTree::new(&left_answer.tree, &right_answer.tree).pruned(left.max_nodes.max(right.max_nodes)))
+    let tree = DiffTree::new(&left_answer.tree, &right_answer.tree).pruned(left.max_nodes.max(right.max_nodes));
+    let mut exactness = left_answer.exactness;
+    exactness.merge(&right_answer.exactness);
+    exactness.pruned_nodes = tree.folded();
+    Ok((tree, exactness))
 }
 
 /// Seconds can't be compared with bytes.
@@ -171,6 +178,7 @@ fn flame_query(request: &StacktracesRequest) -> Result<FlameQuery, ApiError> {
         until,
         spans: span_ids(&request.span_selector)?,
         traces: trace_ids(&request.trace_id_selector)?,
+        owners_time: None,
         profiles: profile_ids(&request.profile_id_selector)?,
         stacks: stack_filter(request.stack_trace_selector.as_ref())?,
         max_nodes: max_nodes(request.max_nodes)?,

@@ -1,7 +1,7 @@
 //! `/pyroscope/render` and its neighbours: the older GET endpoints that dashboards and scripts still use.
 
 use axum::Json;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use hotspan_formats::dot;
 use hotspan_formats::flamebearer::{FlamebearerProfile, Timeline as Bars};
 use hotspan_lake::catalog::now_nanos;
@@ -15,6 +15,7 @@ use super::merge::diff_tree;
 use super::selection::{max_nodes, written_query};
 use crate::api::ApiError;
 use crate::api::asker::{Asker, Given};
+use crate::api::exactness::with_exactness;
 use crate::api::short_types::settle_query;
 use crate::time_text::parse_time;
 
@@ -49,7 +50,7 @@ pub(super) async fn render(
         let answer = core.engine.flame(&tenant, &FlameQuery { max_nodes: 0, ..query.clone() }).await?;
         let text = dot::encode(&answer.tree, &query.profile_type.sample_unit, 100);
         let content_type = HeaderValue::from_static("text/vnd.graphviz");
-        return Ok(([(header::CONTENT_TYPE, content_type)], text).into_response());
+        return Ok(with_exactness(([(header::CONTENT_TYPE, content_type)], text), &answer.exactness));
     }
     let answer = core.engine.flame(&tenant, &query).await?;
     let mut profile = FlamebearerProfile::single(&answer.tree, &query.profile_type);
@@ -63,7 +64,7 @@ pub(super) async fn render(
     };
     let mut range = (query.from, query.until);
     let mut timeline = TimelineQuery { samples: query, step, step_value, ..TimelineQuery::default() };
-    let whole = core.engine.timelines(&tenant, &timeline).await?;
+    let whole = core.engine.timelines(&tenant, &timeline).await?.groups;
     if let Some(points) = whole.first().map(|whole| &whole.points).filter(|_| is_open) {
         let ends = (points.first().map_or(0, |(end, _)| *end), points.last().map_or(0, |(end, _)| *end));
         range = (ends.0 - step, ends.1 - 1);
@@ -71,13 +72,13 @@ pub(super) async fn render(
     profile.timeline = (!is_open || !whole.is_empty()).then(|| bars(whole.first(), range, step));
     if let Some(label) = parameters.group_by.filter(|label| !label.is_empty()) {
         timeline.group_by = vec![label.clone()];
-        let groups = core.engine.timelines(&tenant, &timeline).await?;
+        let groups = core.engine.timelines(&tenant, &timeline).await?.groups;
         let named = |group: &Timeline| {
             (group.labels.get(&label).unwrap_or_default().to_owned(), bars(Some(group), range, step))
         };
         profile.groups = Some(groups.iter().map(named).collect::<BTreeMap<_, _>>());
     }
-    Ok(Json(profile).into_response())
+    Ok(with_exactness(Json(profile), &answer.exactness))
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -108,8 +109,8 @@ pub(super) async fn render_diff(
         settle_query(&core, &tenant, text, query).await?;
     }
     let ((_, left), (_, right)) = (left, right);
-    let tree = diff_tree(&core.engine, &tenant, &left, &right).await?;
-    Ok(Json(FlamebearerProfile::double(&tree, &left.profile_type)).into_response())
+    let (tree, exactness) = diff_tree(&core.engine, &tenant, &left, &right).await?;
+    Ok(with_exactness(Json(FlamebearerProfile::double(&tree, &left.profile_type)), &exactness))
 }
 
 #[derive(Debug, Default, Deserialize)]

@@ -13,9 +13,10 @@ use serde_json::{Value, json};
 use super::render::ranged_query;
 use crate::api::ApiError;
 use crate::api::asker::{Asker, Given};
+use crate::api::exactness::exactness_json;
 use crate::api::known_parameters::{names_of, refuse_unknown};
 use crate::api::no_samples::no_samples;
-use crate::api::profile::{AskedFlame, TextParameters, exactness_json, flame_response};
+use crate::api::profile::{AskedFlame, TextParameters, flame_response};
 use crate::api::short_types::settle_query;
 
 #[derive(Debug, Default, Deserialize)]

@@ -13,10 +13,12 @@ use super::messages::{
 };
 use super::selection::{profile_type, take_ids, time_range};
 use super::stack_selector::stack_filter;
-use super::unary::Asked;
+use super::unary::{Asked, Resting};
 use crate::api::ApiError;
 
-pub(super) async fn select_series(asked: Asked<SelectSeriesRequest>) -> Result<SelectSeriesResponse, ApiError> {
+pub(super) async fn select_series(
+    asked: Asked<SelectSeriesRequest>,
+) -> Result<Resting<SelectSeriesResponse>, ApiError> {
     let request = &asked.message;
     let (from, until) = time_range(request.start, request.end)?;
     let step_value = match request.aggregation {
@@ -41,7 +43,8 @@ pub(super) async fn select_series(asked: Asked<SelectSeriesRequest>) -> Result<S
         Some(kind) => asked.core.engine.exemplars(&asked.tenant, &query, kind).await?,
         None => Exemplars::default(),
     };
-    Ok(SelectSeriesResponse { series: timelines.iter().map(|timeline| series_message(timeline, &exemplars)).collect() })
+    let series = timelines.groups.iter().map(|timeline| series_message(timeline, &exemplars)).collect();
+    Ok(Resting { answer: SelectSeriesResponse { series }, exactness: timelines.exactness })
 }
 
 /// The samples that a request selects, ids in its selector among it.
@@ -54,7 +57,7 @@ fn samples_of(kind: &str, label_selector: &str, (from, until): (i64, i64)) -> Re
 
 fn series_message(timeline: &Timeline, exemplars: &Exemplars) -> SeriesMessage {
     let point = |(time, value): &(i64, f64)| {
-        let exemplar = exemplars.get(&(timeline.labels.clone(), *time));
+        let exemplar = exemplars.largest.get(&(timeline.labels.clone(), *time));
         PointMessage {
             value: *value,
             timestamp: time.div_euclid(1_000_000),
@@ -64,7 +67,7 @@ fn series_message(timeline: &Timeline, exemplars: &Exemplars) -> SeriesMessage {
     SeriesMessage { labels: pairs(&timeline.labels), points: timeline.points.iter().map(point).collect() }
 }
 
-pub(super) async fn select_heatmap(asked: Asked<HeatmapRequest>) -> Result<HeatmapResponse, ApiError> {
+pub(super) async fn select_heatmap(asked: Asked<HeatmapRequest>) -> Result<Resting<HeatmapResponse>, ApiError> {
     let request = &asked.message;
     let (from, until) = time_range(request.start, request.end)?;
     let kind = match request.query_type {
@@ -90,7 +93,7 @@ pub(super) async fn select_heatmap(asked: Asked<HeatmapRequest>) -> Result<Heatm
     };
     let heatmap = asked.core.engine.heatmap(&asked.tenant, &query, kind).await?;
     let series = heatmap.groups.iter().map(|group| heatmap_message(group, &heatmap.bands, with_exemplars));
-    Ok(HeatmapResponse { series: series.collect() })
+    Ok(Resting { answer: HeatmapResponse { series: series.collect() }, exactness: heatmap.exactness })
 }
 
 fn heatmap_message(group: &HeatmapGroup, bands: &[f64], with_exemplars: bool) -> HeatmapSeries {

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::selection::{span_ids, trace_ids};
 use crate::api::ApiError;
 use crate::api::asker::{Asker, Given};
+use crate::api::exactness::exactness_json;
 use crate::api::known_parameters::{names_of, refuse_unknown};
 use crate::api::short_types::settle_type;
 use crate::time_text::parse_time;
@@ -83,7 +84,13 @@ pub(super) async fn samples(
     let end = offset + page.rows.len();
     let next = if end < page.total { json!(end) } else { Value::Null };
     let rows: Vec<Value> = page.rows.iter().map(sample_json).collect();
-    Ok(Json(json!({ "samples": rows, "total": page.total, "offset": offset, "next_offset": next })))
+    Ok(Json(json!({
+        "samples": rows,
+        "total": page.total,
+        "offset": offset,
+        "next_offset": next,
+        "exactness": exactness_json(&page.exactness),
+    })))
 }
 
 fn sample_json(sample: &SampleRow) -> Value {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::Request;
 use axum::response::Response;
 use hotspan_lake::ingest::Reservation;
-use hotspan_model::TenantId;
+use hotspan_model::{Exactness, TenantId};
 use http::{HeaderMap, StatusCode};
 use prost::Message;
 use serde::Serialize;
@@ -14,6 +14,7 @@ use serde::de::DeserializeOwned;
 use super::json_fields::message_from_json;
 use crate::api::ApiError;
 use crate::api::asker::Asker;
+use crate::api::exactness::with_exactness;
 use crate::app::{App, Core};
 use crate::receive::{Arrived, Intake, Refusal, Room};
 use crate::rpc::{Call, Code, Codec, rpc_error};
@@ -50,6 +51,32 @@ pub(super) struct Asked<Q> {
 pub(super) trait Answer {
     fn into_protobuf(self) -> Vec<u8>;
     fn into_json(self) -> Result<Vec<u8>, serde_json::Error>;
+
+    /// What it rests on, where it rests on samples.
+    fn exactness(&self) -> Option<Exactness> {
+        None
+    }
+}
+
+/// An answer in Pyroscope's format, which has no room for what it rests on.
+#[derive(Debug)]
+pub(super) struct Resting<A> {
+    pub(super) answer: A,
+    pub(super) exactness: Exactness,
+}
+
+impl<A: Answer> Answer for Resting<A> {
+    fn into_protobuf(self) -> Vec<u8> {
+        self.answer.into_protobuf()
+    }
+
+    fn into_json(self) -> Result<Vec<u8>, serde_json::Error> {
+        self.answer.into_json()
+    }
+
+    fn exactness(&self) -> Option<Exactness> {
+        Some(self.exactness)
+    }
 }
 
 impl<T: Message + Serialize> Answer for T {
@@ -87,7 +114,8 @@ where
     };
     let held = intake.take();
     match answer(app, &call, held, size, method).await {
-        Ok(message) => call.answer(message),
+        Ok((message, Some(exactness))) => with_exactness(call.answer(message), &exactness),
+        Ok((message, None)) => call.answer(message),
         Err(error) => rpc_error(call.protocol, Code::of_status(error.status), error.status, &error.message),
     }
 }
@@ -98,7 +126,7 @@ async fn answer<Q, A, F>(
     held: Option<Reservation>,
     size: MessageSize,
     method: impl FnOnce(Asked<Q>) -> F,
-) -> Result<Vec<u8>, ApiError>
+) -> Result<(Vec<u8>, Option<Exactness>), ApiError>
 where
     Q: Message + Default + DeserializeOwned,
     A: Answer,
@@ -126,11 +154,13 @@ where
     };
     let asked = Asked { app, core, tenant, headers: call.headers.clone(), message };
     let answer = method(asked).await?;
-    match call.codec {
-        Codec::Protobuf => Ok(answer.into_protobuf()),
+    let exactness = answer.exactness();
+    let message = match call.codec {
+        Codec::Protobuf => answer.into_protobuf(),
         Codec::Json => answer.into_json().map_err(|error| ApiError {
             status: StatusCode::INTERNAL_SERVER_ERROR,
             message: format!("the answer can't be written: {error}"),
-        }),
-    }
+        })?,
+    };
+    Ok((message, exactness))
 }

@@ -9,9 +9,11 @@ use super::answer::{Form, Plain, TextError};
 use super::messages::{Exemplar, InstantSeries, PARTIAL, QueryInstantResponse, QueryRangeResponse, Sample, TimeSeries};
 use super::otlp_messages::ValueKind;
 use super::parameters::{HOUR, Parameters};
+use super::rejected_note::rejected_note;
 use super::search::{label_messages, metrics_message};
 use crate::api::ApiError;
 use crate::api::asker::{Asker, Given};
+use crate::api::exactness::with_exactness;
 use crate::time_text::parse_duration;
 
 /// `/api/metrics/query_range`.
@@ -22,7 +24,8 @@ pub(super) async fn query_range(
 ) -> Result<Response, TextError> {
     let run = start_range(&asker, &parameters)?;
     let answer = last_part(run).await?;
-    Form::asked_for(&headers).answer(&range_message(&answer, parameters.max_series))
+    let message = range_message(&answer, parameters.max_series);
+    Ok(with_exactness(Form::asked_for(&headers).answer(&message)?, &answer.exactness))
 }
 
 /// `/api/metrics/query`.
@@ -33,7 +36,8 @@ pub(super) async fn query_instant(
 ) -> Result<Response, TextError> {
     let run = start_instant(&asker, &parameters)?;
     let answer = last_part(run).await?;
-    Form::asked_for(&headers).answer(&instant_message(&answer, parameters.max_series))
+    let message = instant_message(&answer, parameters.max_series);
+    Ok(with_exactness(Form::asked_for(&headers).answer(&message)?, &answer.exactness))
 }
 
 async fn last_part(run: MetricsRun) -> Result<MetricsAnswer, ApiError> {
@@ -70,32 +74,33 @@ fn start(
 }
 
 /// What is left of the series, and what to say about those that are not.
-fn at_most<'s>(series: &'s [Series], most: Option<usize>, notes: &[String]) -> (&'s [Series], i32, String) {
+fn at_most(answer: &MetricsAnswer, most: Option<usize>) -> (&[Series], i32, String) {
+    let MetricsAnswer { series, notes, exactness, .. } = answer;
     let most = most.filter(|most| *most > 0 && *most < series.len());
     let cut = most.map(|most| format!("{} of {} series are shown (limit: maxSeries)", most, series.len()));
-    let message = notes.iter().cloned().chain(cut).collect::<Vec<_>>().join("; ");
+    let message = notes.iter().cloned().chain(cut).chain(rejected_note(exactness)).collect::<Vec<_>>().join("; ");
     (&series[..most.unwrap_or(series.len())], if message.is_empty() { 0 } else { PARTIAL }, message)
 }
 
 pub(super) fn range_message(answer: &MetricsAnswer, max_series: Option<usize>) -> QueryRangeResponse {
-    let (series, status, message) = at_most(&answer.series, max_series, &answer.notes);
+    let (series, status, message) = at_most(answer, max_series);
     QueryRangeResponse {
         series: series.iter().map(series_message).collect(),
-        metrics: Some(metrics_message(&answer.inspected)),
+        metrics: Some(metrics_message(&answer.inspected, &answer.exactness)),
         status,
         message,
     }
 }
 
 pub(super) fn instant_message(answer: &MetricsAnswer, max_series: Option<usize>) -> QueryInstantResponse {
-    let (series, status, message) = at_most(&answer.series, max_series, &answer.notes);
+    let (series, status, message) = at_most(answer, max_series);
     let values = series.iter().filter_map(|series| {
         let value = series.points.first()?.value;
         Some(InstantSeries { labels: label_messages(&series.labels), value })
     });
     QueryInstantResponse {
         series: values.collect(),
-        metrics: Some(metrics_message(&answer.inspected)),
+        metrics: Some(metrics_message(&answer.inspected, &answer.exactness)),
         status,
         message,
     }

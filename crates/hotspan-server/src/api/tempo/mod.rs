@@ -6,6 +6,7 @@ mod messages;
 mod metrics;
 mod otlp_messages;
 mod parameters;
+mod rejected_note;
 mod search;
 mod stored_trace;
 mod streaming;

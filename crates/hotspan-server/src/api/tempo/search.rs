@@ -1,6 +1,7 @@
 //! Traces by TraceQL.
 
 use axum::response::Response;
+use hotspan_model::Exactness;
 use hotspan_query::search::{FoundSpanset, FoundTrace, Inspected, SearchAnswer};
 use hotspan_traceql::Value;
 use http::HeaderMap;
@@ -10,6 +11,7 @@ use super::messages::{FoundSpan, SearchMetrics, SearchResponse, ServiceStats, Sp
 use super::otlp_messages::{AnyValue, KeyValue, ValueKind};
 use super::parameters::Parameters;
 use crate::api::asker::{Asker, Given};
+use crate::api::exactness::with_exactness;
 
 /// `/api/search`.
 pub(super) async fn search(
@@ -23,18 +25,18 @@ pub(super) async fn search(
     if parameters.cursor.is_some() {
         message.next_cursor = answer.next_page.map(|rank| rank.to_string()).unwrap_or_default();
     }
-    Form::asked_for(&headers).answer(&message)
+    Ok(with_exactness(Form::asked_for(&headers).answer(&message)?, &answer.exactness))
 }
 
 pub(super) fn search_message(answer: &SearchAnswer) -> SearchResponse {
     SearchResponse {
         traces: answer.traces.iter().map(trace_message).collect(),
-        metrics: Some(metrics_message(&answer.inspected)),
+        metrics: Some(metrics_message(&answer.inspected, &answer.exactness)),
         next_cursor: String::new(),
     }
 }
 
-pub(super) fn metrics_message(inspected: &Inspected) -> SearchMetrics {
+pub(super) fn metrics_message(inspected: &Inspected, exactness: &Exactness) -> SearchMetrics {
     SearchMetrics {
         inspected_traces: u32::try_from(inspected.traces).unwrap_or(u32::MAX),
         inspected_bytes: inspected.bytes,
@@ -43,6 +45,7 @@ pub(super) fn metrics_message(inspected: &Inspected) -> SearchMetrics {
         total_jobs: inspected.steps,
         total_block_bytes: inspected.bytes,
         inspected_spans: inspected.spans,
+        rejected: exactness.dropped,
     }
 }
 

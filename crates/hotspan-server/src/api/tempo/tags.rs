@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use axum::extract::Path;
 use axum::response::Response;
+use hotspan_model::Exactness;
 use hotspan_query::search::{TagNamesRun, TagQuery, TagScopes, TagValue, TagValuesRun};
 use hotspan_traceql::Program;
 use hotspan_traceql::editor::lenient_condition;
@@ -18,6 +19,7 @@ use super::messages::{
 use super::parameters::Parameters;
 use crate::api::ApiError;
 use crate::api::asker::{Asker, Given};
+use crate::api::exactness::with_exactness;
 
 /// Names of intrinsics, which completion offers beside attributes.
 const INTRINSICS: [&str; 25] = [
@@ -131,6 +133,10 @@ impl NamesQuestion {
         metadata(self.run.as_ref().map_or(0, TagNamesRun::inspected_bytes))
     }
 
+    fn exactness(&self) -> Exactness {
+        self.run.as_ref().map(TagNamesRun::exactness).unwrap_or_default()
+    }
+
     async fn all(&mut self) -> Result<TagScopes, ApiError> {
         let mut all = TagScopes::new();
         while let Some(part) = self.next_part().await? {
@@ -154,7 +160,8 @@ pub(super) async fn tags_v2(
 ) -> Result<Response, TextError> {
     let mut question = NamesQuestion::start(&asker, &parameters, true)?;
     let names = question.all().await?;
-    Form::asked_for(&headers).answer(&tags_v2_message(names, question.metrics()))
+    let answer = Form::asked_for(&headers).answer(&tags_v2_message(names, question.metrics()))?;
+    Ok(with_exactness(answer, &question.exactness()))
 }
 
 /// `/api/search/tags`.
@@ -165,7 +172,8 @@ pub(super) async fn tags_v1(
 ) -> Result<Response, TextError> {
     let mut question = NamesQuestion::start(&asker, &parameters, false)?;
     let names = question.all().await?;
-    Form::asked_for(&headers).answer(&tags_v1_message(names, question.metrics()))
+    let answer = Form::asked_for(&headers).answer(&tags_v1_message(names, question.metrics()))?;
+    Ok(with_exactness(answer, &question.exactness()))
 }
 
 pub(super) fn tags_v2_message(names: TagScopes, metrics: MetadataMetrics) -> SearchTagsV2Response {
@@ -213,7 +221,8 @@ pub(super) async fn tag_values_v2(
 ) -> Result<Response, TextError> {
     let mut run = start_values(&asker, tag_in(&path)?, &parameters)?;
     let values = all_values(&mut run).await?;
-    Form::asked_for(&headers).answer(&values_v2_message(values, metadata(run.inspected_bytes())))
+    let answer = Form::asked_for(&headers).answer(&values_v2_message(values, metadata(run.inspected_bytes())))?;
+    Ok(with_exactness(answer, &run.exactness()))
 }
 
 /// `/api/search/tag/{tag}/values`.
@@ -225,7 +234,8 @@ pub(super) async fn tag_values_v1(
 ) -> Result<Response, TextError> {
     let mut run = start_values(&asker, &unscoped(tag_in(&path)?), &parameters)?;
     let values = all_values(&mut run).await?;
-    Form::asked_for(&headers).answer(&values_v1_message(values, metadata(run.inspected_bytes())))
+    let answer = Form::asked_for(&headers).answer(&values_v1_message(values, metadata(run.inspected_bytes())))?;
+    Ok(with_exactness(answer, &run.exactness()))
 }
 
 async fn all_values(run: &mut TagValuesRun) -> Result<BTreeSet<TagValue>, ApiError> {

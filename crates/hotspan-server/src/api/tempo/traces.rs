@@ -9,7 +9,7 @@ use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, stream};
 use hashbrown::HashSet;
 use hotspan_lake::catalog::now_nanos;
-use hotspan_model::{SpanId, TenantId, TraceId};
+use hotspan_model::{Exactness, SpanId, TenantId, TraceId};
 use hotspan_query::search::{KeptSpans, TraceFilter};
 use hotspan_query::{Engine, StoredSpan, TraceRun};
 use hotspan_traceql::Program;
@@ -20,9 +20,11 @@ use serde::Deserialize;
 use super::answer::{Form, Plain, TextError, json_bytes};
 use super::messages::PARTIAL;
 use super::otlp_messages::ResourceSpans;
+use super::rejected_note::rejected_note;
 use super::stored_trace::resource_spans;
 use crate::api::ApiError;
 use crate::api::asker::{Asker, Given};
+use crate::api::exactness::with_exactness;
 use crate::time_text::parse_time;
 
 /// Grafana's "save and test".
@@ -150,9 +152,10 @@ impl Envelope {
     }
 
     /// What stands behind the last span; says how many are missing.
-    fn end(self, form: Form, left_out: usize) -> Vec<u8> {
-        let message = (left_out > 0).then(|| format!("{left_out} spans of the trace do not match"));
-        match (form, self, message) {
+    fn end(self, form: Form, left_out: usize, exactness: &Exactness) -> Vec<u8> {
+        let unmatched = (left_out > 0).then(|| format!("{left_out} spans of the trace do not match"));
+        let message = unmatched.into_iter().chain(rejected_note(exactness)).collect::<Vec<_>>().join("; ");
+        match (form, self, Some(message).filter(|message| !message.is_empty())) {
             (Form::Json, Self::V1, _) => b"]}".to_vec(),
             (Form::Json, Self::V2, None) => br#"]},"metrics":{}}"#.to_vec(),
             (Form::Json, Self::V2, Some(message)) => {
@@ -185,18 +188,19 @@ async fn answer(
         Reading { engine: core.engine, tenant, trace_id, run, kept, profiled: None, envelope, form, is_begun: false };
     let content_type = [(header::CONTENT_TYPE, form.content_type())];
     let Some(first) = reading.run.next_part().await? else {
-        return Ok(match (envelope, form) {
+        let nothing = match (envelope, form) {
             (Envelope::V1, _) => StatusCode::NOT_FOUND.into_response(),
             (Envelope::V2, Form::Json) => (content_type, r#"{"trace":{},"metrics":{}}"#).into_response(),
             (Envelope::V2, Form::Protobuf) => (content_type, envelope.part(form, Vec::new(), false)?).into_response(),
-        });
+        };
+        return Ok(with_exactness(nothing, &reading.run.exactness()));
     };
     let second = reading.run.next_part().await?;
     let mut body = envelope.start(form).to_vec();
     body.extend(reading.piece(first, second.is_none()).await?);
     let Some(second) = second else {
         body.extend(reading.end());
-        return Ok((content_type, body).into_response());
+        return Ok(with_exactness((content_type, body), &reading.run.exactness()));
     };
     body.extend(reading.piece(second, false).await?);
     let rest = stream::try_unfold(Some(reading), next_piece);
@@ -265,6 +269,7 @@ impl Reading {
     }
 
     fn end(&self) -> Vec<u8> {
-        self.envelope.end(self.form, self.kept.as_ref().map_or(0, |kept| kept.left_out))
+        let left_out = self.kept.as_ref().map_or(0, |kept| kept.left_out);
+        self.envelope.end(self.form, left_out, &self.run.exactness())
     }
 }

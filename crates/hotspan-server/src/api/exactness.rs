@@ -1,0 +1,95 @@
+//! What an answer rests on, as every API tells it: JSON, a sentence, or a header where the answer's format is somebody
+//! else's and has no room for it.
+
+use axum::response::{IntoResponse, Response};
+use hotspan_model::{CoverageOf, Exactness};
+use http::{HeaderName, HeaderValue};
+use serde_json::{Value, json};
+
+/// The header that tells [`exactness_json`] of answers in the formats of Tempo, Pyroscope and other tools.
+pub(crate) const EXACTNESS_HEADER: HeaderName = HeaderName::from_static("hotspan-exactness");
+
+/// What an answer rests on. Coverage is left out where it can't be said.
+pub(crate) fn exactness_json(exactness: &Exactness) -> Value {
+    let mut json = json!({
+        "samples": exactness.samples,
+        "spans": exactness.spans,
+        "linked_samples": exactness.linked_samples,
+        "inherited": exactness.inherited_samples,
+        "inferred": exactness.inferred_samples,
+        "pruned_nodes": exactness.pruned_nodes,
+        "pruned_value": exactness.pruned_value,
+        "unresolved_paths": exactness.unresolved_paths,
+        "rounded_edges": exactness.rounded_edges,
+        "dropped": exactness.dropped,
+        "segments_read": exactness.segments_read,
+        "segments_pruned": exactness.segments_pruned,
+    });
+    if let Some(coverage) = exactness.coverage {
+        json["coverage"] = json!(coverage.share());
+        json["coverage_of"] = json!(coverage.of.name());
+    }
+    json
+}
+
+/// An answer with a header that says what it rests on.
+pub(crate) fn with_exactness(answer: impl IntoResponse, exactness: &Exactness) -> Response {
+    let mut response = answer.into_response();
+    if let Ok(value) = HeaderValue::try_from(exactness_json(exactness).to_string()) {
+        response.headers_mut().insert(EXACTNESS_HEADER, value);
+    }
+    response
+}
+
+/// How many samples, of how many spans, how much they cover, and what is missing.
+pub(crate) fn evidence_text(exactness: &Exactness) -> String {
+    let Exactness { samples, linked_samples, spans, dropped, .. } = *exactness;
+    let mut text = format!("{samples} samples");
+    if linked_samples > 0 {
+        text.push_str(&format!(", {linked_samples} of them in {spans} spans"));
+    }
+    if let Some(coverage) = coverage_text(exactness) {
+        text.push_str(&format!(", {coverage}"));
+    }
+    if dropped > 0 {
+        text.push_str(&format!(", {dropped} rejected when they came in"));
+    }
+    text
+}
+
+/// How much of what was asked about is in samples, where that can be said.
+pub(crate) fn coverage_text(exactness: &Exactness) -> Option<String> {
+    let coverage = exactness.coverage?;
+    let percent = coverage.share() * 100.0;
+    Some(match coverage.of {
+        CoverageOf::Spans => format!("{percent:.1}% of the spans' time"),
+        CoverageOf::Range => format!("in {percent:.1}% of the time asked about"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use hotspan_model::Coverage;
+
+    use super::*;
+
+    /// Scenario: answers about a time, about spans, and about something whose coverage nobody knows.
+    /// Guarantee: each says its share and of what, in JSON and in words; the last says nothing of it.
+    #[test]
+    fn coverage_is_told() {
+        let told = |of: Option<CoverageOf>, dropped| {
+            let coverage = of.and_then(|of| Coverage::new(of, 1, 3));
+            let exactness = Exactness { samples: 7, coverage, dropped, ..Exactness::default() };
+            (exactness_json(&exactness), evidence_text(&exactness))
+        };
+        let (json, text) = told(Some(CoverageOf::Range), 2);
+        assert_eq!((&json["coverage"], &json["coverage_of"]), (&json!(1.0 / 3.0), &json!("range")));
+        assert_eq!(text, "7 samples, in 33.3% of the time asked about, 2 rejected when they came in");
+        let (json, text) = told(Some(CoverageOf::Spans), 0);
+        assert_eq!(json["coverage_of"], "spans");
+        assert_eq!(text, "7 samples, 33.3% of the spans' time");
+        let (json, text) = told(None, 0);
+        assert!(json.get("coverage").is_none() && json.get("coverage_of").is_none(), "{json}");
+        assert_eq!(text, "7 samples");
+    }
+}
