@@ -11,6 +11,7 @@ use tokio::sync::Mutex;
 use crate::log::QueryLog;
 use crate::series::SeriesIndex;
 use crate::symbols::SymbolIndex;
+use crate::window_counts::WindowCounts;
 
 /// Answers questions about a lake. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -20,6 +21,7 @@ pub struct Engine {
     /// Counts questions: what tells which memory was used last.
     clock: Arc<AtomicU64>,
     queries: Arc<QueryLog>,
+    windows: Arc<std::sync::Mutex<WindowCounts>>,
 }
 
 /// What is remembered for one tenant (R6: never shared).
@@ -32,7 +34,7 @@ pub(crate) struct TenantMemory {
 impl Engine {
     /// An engine over a lake.
     pub fn new(lake: Arc<Lake>) -> Self {
-        Self { lake, tenants: Arc::default(), clock: Arc::default(), queries: Arc::default() }
+        Self { lake, tenants: Arc::default(), clock: Arc::default(), queries: Arc::default(), windows: Arc::default() }
     }
 
     /// The lake that it asks.
@@ -53,6 +55,11 @@ impl Engine {
     pub(crate) fn memory(&self, tenant: &TenantId) -> Arc<TenantMemory> {
         let mut tenants = self.tenants.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         Arc::clone(tenants.entry(tenant.clone()).or_default())
+    }
+
+    /// What is remembered of the windows of rollups.
+    pub(crate) fn windows(&self) -> std::sync::MutexGuard<'_, WindowCounts> {
+        self.windows.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     /// What is remembered of each tenant.

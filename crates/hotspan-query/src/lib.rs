@@ -52,6 +52,7 @@ mod upload_names;
 mod uploads;
 mod warm_up;
 mod waterfall;
+mod window_counts;
 
 pub use call_paths::{Call, CallPaths, PathFrame};
 pub use cohort::{Cohort, CohortScope, CohortSpan, MAX_COHORT_SPANS};

@@ -1,7 +1,7 @@
 //! Which part of a time has samples: what tells whoever sees a flame graph of an hour that a third of it was profiled.
 //!
 //! Time is told in windows of 15 s, and a window counts if the series asked for have a sample in it. Hourly rollups know no
-//! windows: those are read beside them as long as they are few. Where they are many, and where 15 s rollups have
+//! windows: those are looked up beside them as long as they are few. Where they are many, and where 15 s rollups have
 //! expired, an hour counts as a whole.
 
 use std::collections::BTreeSet;

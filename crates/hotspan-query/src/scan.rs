@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use futures::{FutureExt, StreamExt, TryStreamExt};
+use hashbrown::HashMap;
 use hotspan_lake::table::{HOUR, WINDOW_15S};
 use hotspan_lake::{ReadOptions, Segment, Snapshot, Table, arrays};
 use hotspan_model::{Exactness, TenantId};
@@ -17,6 +18,7 @@ use crate::sampled_time::SampledTime;
 use crate::series::SeriesEntry;
 use crate::side_by_side::{Job, side_by_side};
 use crate::symbols::runs;
+use crate::window_counts::{FoundCounts, HourCounts, WINDOWS, windows_in};
 
 /// The coarsest rows that a question can be answered from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -47,16 +49,30 @@ pub(crate) struct Scan<'q> {
 enum Use {
     /// Its rows count, and so do their times.
     Rows,
+    /// Its rows count. How many samples they stand for, and when, is told by windows.
+    Sums,
     /// Its rows count. Their times are whole hours.
     Hours,
-    /// To know in which windows there are samples that are counted by the hour.
+    /// To know how many samples there are in each window of a file.
     Windows,
+}
+
+/// A 15 s rollup whose samples are told by windows.
+#[derive(Debug)]
+struct ToldByWindows {
+    segment: Arc<Segment>,
+    range: (i64, i64),
+    /// Whether its rows count. Otherwise their sums by the hour do, and it tells no more than in which windows they lie.
+    is_counted: bool,
+    counts: Option<HourCounts>,
 }
 
 /// A batch on its way to whoever counts its rows.
 #[derive(Debug)]
 struct ReadBatch {
     read_for: Use,
+    /// Its number in the catalog.
+    file: i64,
     /// Whether the windows of a series follow each other, as they do from level 1 on.
     in_order: bool,
     batch: RecordBatch,
@@ -76,8 +92,10 @@ pub(crate) type EachRows<'f> = dyn FnMut(&ScannedRows<'_>) -> Result<()> + Send 
 const JOB_ROWS: usize = 1 << 18;
 /// Rows that a batch has at most.
 const BATCH_ROWS: usize = 1 << 15;
-/// Hours of one series, those of all series together, whose windows are read where only hours are counted.
-const MOST_WINDOWED_HOURS: usize = 24;
+/// Hours of one series, those of all series together, whose windows are looked at where only hours are counted.
+const MOST_WINDOWED_HOURS: usize = 48;
+/// The same where windows are counted: beyond that they would not be remembered, and are told by the rows as they are read.
+const MOST_TOLD_HOURS: usize = 256;
 
 impl<'b> ScannedRows<'b> {
     fn of(batch: &'b RecordBatch, series: &[u64]) -> Result<Self> {
@@ -132,7 +150,7 @@ impl Engine {
         let windows = if scan.grain == Grain::Sample { (from, from) } else { inner_range(from, until, WINDOW_15S) };
         let hours =
             if scan.grain == Grain::Hour { inner_range(windows.0, windows.1, HOUR) } else { (windows.0, windows.0) };
-        let hour_count = usize::try_from((hours.1 - hours.0) / HOUR).unwrap_or(usize::MAX);
+        let hour_count = usize::try_from(hours.1.saturating_sub(hours.0) / HOUR).unwrap_or(usize::MAX);
         let is_windowed = scan.series.len().saturating_mul(hour_count) <= MOST_WINDOWED_HOURS;
         let mut sampled = SampledTime::new(scan.range, if is_windowed { (from, from) } else { hours });
         if scan.series.is_empty() {
@@ -141,27 +159,37 @@ impl Engine {
         }
         let mut jobs: Vec<Job<ReadBatch>> = Vec::new();
         let mut read = |segment: &Arc<Segment>, range: (i64, i64), read_for: Use| {
-            if range.0 < range.1 && segment.overlaps(range.0, range.1) {
+            let is_read = range.0 < range.1 && segment.overlaps(range.0, range.1);
+            if is_read {
                 exactness.segments_read += 1;
                 jobs.extend(self.scan_jobs(segment, range, scan, read_for));
             }
+            is_read
         };
-        // Hourly rollups hold what 15 s rollups of level 2 and up hold; those of level 1 are read beside them.
-        let rollups = [
-            (Table::Rollup1h, hours, Use::Hours),
-            (Table::Rollup15s, (windows.0, hours.0), Use::Rows),
-            (Table::Rollup15s, (hours.1, windows.1), Use::Rows),
-        ];
-        for (table, range, read_for) in rollups {
-            for segment in snapshot.segments(tenant, table).iter() {
-                read(segment, range, read_for);
-            }
+        for segment in snapshot.segments(tenant, Table::Rollup1h).iter() {
+            read(segment, hours, Use::Hours);
         }
+        // Hourly rollups hold what 15 s rollups of level 2 and up hold; those of level 1 are read beside them.
+        let counted_hours =
+            usize::try_from(windows.1.saturating_sub(windows.0) / HOUR).unwrap_or(usize::MAX) - hour_count;
+        let is_told = scan.series.len().saturating_mul(counted_hours + 2) <= MOST_TOLD_HOURS;
+        let rollups = if is_told { Use::Sums } else { Use::Rows };
+        let mut told: Vec<ToldByWindows> = Vec::new();
         for segment in snapshot.segments(tenant, Table::Rollup15s).iter() {
-            match segment.level {
-                1 => read(segment, hours, Use::Rows),
-                _ if is_windowed => read(segment, hours, Use::Windows),
-                _ => {}
+            let mut tell = |range, is_counted| {
+                told.push(ToldByWindows { segment: Arc::clone(segment), range, is_counted, counts: None });
+            };
+            for range in [(windows.0, hours.0), (hours.1, windows.1)] {
+                if read(segment, range, rollups) && is_told {
+                    tell(range, true);
+                }
+            }
+            if segment.level == 1 {
+                if read(segment, hours, rollups) && is_told {
+                    tell(hours, true);
+                }
+            } else if is_windowed && hours.0 < hours.1 && segment.overlaps(hours.0, hours.1) {
+                tell(hours, false);
             }
         }
         for segment in snapshot.segments(tenant, Table::Samples).iter() {
@@ -175,10 +203,18 @@ impl Engine {
                 read(segment, range, Use::Rows);
             }
         }
-        let mut each_batch = |ReadBatch { read_for, in_order, batch }: ReadBatch| {
+        let mut unknown: HashMap<i64, FoundCounts> = HashMap::new();
+        for ToldByWindows { segment, counts, .. } in &mut told {
+            *counts = self.windows().of(segment.id, scan.series);
+            if counts.is_none() && unknown.insert(segment.id, FoundCounts::default()).is_none() {
+                jobs.extend(self.scan_jobs(segment, (segment.min_time, segment.max_time + 1), scan, Use::Windows));
+            }
+        }
+        let mut each_batch = |ReadBatch { read_for, file, in_order, batch }: ReadBatch| {
             let rows = ScannedRows::of(&batch, scan.series)?;
             match read_for {
-                Use::Windows => return sampled.note(&rows, in_order),
+                Use::Windows => return unknown.entry(file).or_default().add(&rows, scan.series),
+                Use::Sums => return each(&rows),
                 Use::Hours => sampled.note_hours(&rows)?,
                 Use::Rows => sampled.note(&rows, in_order)?,
             }
@@ -186,6 +222,16 @@ impl Engine {
             each(&rows)
         };
         side_by_side(jobs, &mut each_batch).await?;
+        for (file, found) in &unknown {
+            self.windows().learn(*file, scan.series, found);
+        }
+        for ToldByWindows { segment, range, is_counted, counts } in told {
+            let counts = counts.or_else(|| unknown.get(&segment.id).map(FoundCounts::sum)).unwrap_or([0; WINDOWS]);
+            for (time, count) in windows_in(Table::Rollup15s.partition_of(segment.min_time), &counts, range) {
+                sampled.note_time(time);
+                exactness.samples += if is_counted { count } else { 0 };
+            }
+        }
         exactness.coverage = sampled.coverage();
         Ok(exactness)
     }
@@ -199,11 +245,15 @@ impl Engine {
         scan: &Scan<'_>,
         read_for: Use,
     ) -> Vec<Job<ReadBatch>> {
-        let in_order = segment.level > 0;
-        let mut columns = vec!["series", "time"];
+        let (file, in_order) = (segment.id, segment.level > 0);
+        let mut columns = vec!["series"];
+        if read_for != Use::Sums {
+            columns.push("time");
+            columns.extend((segment.table != Table::Samples).then_some("count"));
+        }
         if read_for != Use::Windows {
-            let count = (segment.table != Table::Samples).then_some("count");
-            columns.extend(scan.columns.iter().copied().filter(|column| *column != "time").chain(count));
+            let others = scan.columns.iter().filter(|column| !columns.contains(column)).copied().collect::<Vec<_>>();
+            columns.extend(others);
         }
         let mut options =
             ReadOptions::columns(&columns).near_keys("series", Arc::clone(scan.series)).batch_rows(BATCH_ROWS);
@@ -217,7 +267,7 @@ impl Engine {
             let (lake, segment) = (Arc::clone(self.lake()), Arc::clone(segment));
             let read = async move {
                 let batches = lake.reader().stream(&segment, options).await?.map_err(QueryError::from);
-                Ok(batches.map_ok(move |batch| ReadBatch { read_for, in_order, batch }).boxed())
+                Ok(batches.map_ok(move |batch| ReadBatch { read_for, file, in_order, batch }).boxed())
             };
             read.boxed()
         };

@@ -45,7 +45,7 @@ async fn details_can_be_left() {
         }
         let mut details = pin!(engine.spans_of_trace(&tenant, trace_id, &wanted));
         assert!(futures::poll!(details.as_mut()).is_pending(), "the work stops between its parts");
-        let mut found: Vec<i64> = details.await.unwrap().iter().map(|span| span.start - START).collect();
+        let mut found: Vec<i64> = details.await.unwrap().spans.iter().map(|span| span.start - START).collect();
         found.sort_unstable();
         assert_eq!(found, [3, 20_000]);
     }
