@@ -45,15 +45,18 @@ impl SampledTime {
 
     /// Notes the times of hourly rollups.
     pub(crate) fn note_hours(&mut self, rows: &ScannedRows<'_>) -> Result<()> {
-        self.note_each(rows, HOUR, true, |noted, time| {
-            noted.hours.insert(time.div_euclid(HOUR));
-        })
+        self.note_each(rows, HOUR, true, Self::note_hour)
+    }
+
+    /// Notes that there are samples somewhere in the hour of this time.
+    pub(crate) fn note_hour(&mut self, time: i64) {
+        self.hours.insert(time.div_euclid(HOUR));
     }
 
     /// Notes the time of a sample.
     pub(crate) fn note_time(&mut self, time: i64) {
         if (self.whole_hours.0..self.whole_hours.1).contains(&time) {
-            self.hours.insert(time.div_euclid(HOUR));
+            self.note_hour(time);
         } else {
             self.mark(time.div_euclid(WINDOW_15S));
         }

@@ -53,6 +53,8 @@ enum Use {
     Sums,
     /// Its rows count. Their times are whole hours.
     Hours,
+    /// Its rows count. All are of the one hour that is asked for.
+    OneHour,
     /// To know how many samples there are in each window of a file.
     Windows,
 }
@@ -167,7 +169,7 @@ impl Engine {
             is_read
         };
         for segment in snapshot.segments(tenant, Table::Rollup1h).iter() {
-            read(segment, hours, Use::Hours);
+            read(segment, hours, if hour_count == 1 { Use::OneHour } else { Use::Hours });
         }
         // Hourly rollups hold what 15 s rollups of level 2 and up hold; those of level 1 are read beside them.
         let counted_hours =
@@ -216,6 +218,8 @@ impl Engine {
                 Use::Windows => return unknown.entry(file).or_default().add(&rows, scan.series),
                 Use::Sums => return each(&rows),
                 Use::Hours => sampled.note_hours(&rows)?,
+                Use::OneHour if rows.runs.is_empty() => {}
+                Use::OneHour => sampled.note_hour(hours.0),
                 Use::Rows => sampled.note(&rows, in_order)?,
             }
             exactness.samples += rows.sample_count();
@@ -247,10 +251,8 @@ impl Engine {
     ) -> Vec<Job<ReadBatch>> {
         let (file, in_order) = (segment.id, segment.level > 0);
         let mut columns = vec!["series"];
-        if read_for != Use::Sums {
-            columns.push("time");
-            columns.extend((segment.table != Table::Samples).then_some("count"));
-        }
+        columns.extend(matches!(read_for, Use::Rows | Use::Hours | Use::Windows).then_some("time"));
+        columns.extend((segment.table != Table::Samples && read_for != Use::Sums).then_some("count"));
         if read_for != Use::Windows {
             let others = scan.columns.iter().filter(|column| !columns.contains(column)).copied().collect::<Vec<_>>();
             columns.extend(others);
