@@ -11,7 +11,7 @@ describe('evidenceFacts', () => {
   });
 
   it('tells the sampled part of the time of spans', () => {
-    expect(coverage({ coverage: 0.25, coverage_of: 'spans' })).toMatchObject({ text: '25 %', label: 'of their time' });
+    expect(coverage({ coverage: 0.25, coverage_of: 'spans' })).toMatchObject({ text: '25 %', label: 'of their time sampled' });
     expect(coverage({ coverage: 0.25, coverage_of: 'spans' })?.warned).toBeUndefined();
   });
 

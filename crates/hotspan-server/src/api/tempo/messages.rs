@@ -140,11 +140,6 @@ pub(super) struct SearchMetrics {
     #[prost(uint64, tag = "7")]
     #[serde(serialize_with = "as_text", skip_serializing_if = "is_zero")]
     pub(super) inspected_spans: u64,
-    /// Spans of the time asked about that were rejected when they came in, and samples where a query asks for profile
-    /// fields. Hotspan's own, and only where there are some.
-    #[prost(uint64, tag = "1000")]
-    #[serde(serialize_with = "as_text", skip_serializing_if = "is_zero")]
-    pub(super) rejected: u64,
 }
 
 #[derive(Clone, PartialEq, Message)]

@@ -86,7 +86,7 @@ pub(super) fn range_message(answer: &MetricsAnswer, max_series: Option<usize>) -
     let (series, status, message) = at_most(answer, max_series);
     QueryRangeResponse {
         series: series.iter().map(series_message).collect(),
-        metrics: Some(metrics_message(&answer.inspected, &answer.exactness)),
+        metrics: Some(metrics_message(&answer.inspected)),
         status,
         message,
     }
@@ -100,7 +100,7 @@ pub(super) fn instant_message(answer: &MetricsAnswer, max_series: Option<usize>)
     });
     QueryInstantResponse {
         series: values.collect(),
-        metrics: Some(metrics_message(&answer.inspected, &answer.exactness)),
+        metrics: Some(metrics_message(&answer.inspected)),
         status,
         message,
     }

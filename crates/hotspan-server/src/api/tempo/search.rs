@@ -1,7 +1,6 @@
 //! Traces by TraceQL.
 
 use axum::response::Response;
-use hotspan_model::Exactness;
 use hotspan_query::search::{FoundSpanset, FoundTrace, Inspected, SearchAnswer};
 use hotspan_traceql::Value;
 use http::HeaderMap;
@@ -31,12 +30,12 @@ pub(super) async fn search(
 pub(super) fn search_message(answer: &SearchAnswer) -> SearchResponse {
     SearchResponse {
         traces: answer.traces.iter().map(trace_message).collect(),
-        metrics: Some(metrics_message(&answer.inspected, &answer.exactness)),
+        metrics: Some(metrics_message(&answer.inspected)),
         next_cursor: String::new(),
     }
 }
 
-pub(super) fn metrics_message(inspected: &Inspected, exactness: &Exactness) -> SearchMetrics {
+pub(super) fn metrics_message(inspected: &Inspected) -> SearchMetrics {
     SearchMetrics {
         inspected_traces: u32::try_from(inspected.traces).unwrap_or(u32::MAX),
         inspected_bytes: inspected.bytes,
@@ -45,7 +44,6 @@ pub(super) fn metrics_message(inspected: &Inspected, exactness: &Exactness) -> S
         total_jobs: inspected.steps,
         total_block_bytes: inspected.bytes,
         inspected_spans: inspected.spans,
-        rejected: exactness.dropped,
     }
 }
 
