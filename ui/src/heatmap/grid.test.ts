@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { durationLiteral } from '../traceql/narrow';
 import { countIn, extentOf, formatBox, gridOfHistogram, gridOfSlots, gridOfSpans, parseBox, slowestEdge } from './grid';
 
 describe('heatmap', () => {
@@ -13,6 +14,12 @@ describe('heatmap', () => {
     expect(parseBox('')).toBeNull();
     expect(extentOf(gridOfSpans(spans.slice(40, 60), 0, 1000, 20, 12))).toEqual({ fromMs: 400, toMs: 600 });
     expect(extentOf(gridOfSpans([], 0, 1000, 20, 12))).toBeNull();
+  });
+
+  it('has boxes with the latencies that a question names', () => {
+    const { lowNs, highNs } = parseBox('0|10|123456789|1987654321')!;
+    expect([lowNs, highNs]).toEqual([123e6, 1.99e9]);
+    expect([lowNs, highNs].map(durationLiteral)).toEqual(['123ms', '1.99s']);
   });
 
   it('reads buckets of powers of two, with gaps', () => {

@@ -1,4 +1,5 @@
 // Counts of spans by time and (logarithmic) latency.
+import { roundedDuration } from '../traceql/narrow';
 import { type MetricSeries, plainValue, type SpanRow } from '../api/traces';
 
 export interface HeatGrid {
@@ -161,7 +162,9 @@ export function formatBox(box: HeatBox): string {
   return [Math.round(box.fromMs), Math.round(box.toMs), Math.round(box.lowNs), Math.round(box.highNs)].join('|');
 }
 
+/** Its latencies are those that a question can name, so that what is counted in the box and what is asked for are the same spans. */
 export function parseBox(text: string): HeatBox | null {
-  const [fromMs, toMs, lowNs, highNs] = text.split('|').map(Number);
-  return text && fromMs! < toMs! && lowNs! < highNs! ? { fromMs: fromMs!, toMs: toMs!, lowNs: lowNs!, highNs: highNs! } : null;
+  const [fromMs, toMs, low, high] = text.split('|').map(Number);
+  const [lowNs, highNs] = [roundedDuration(low!), roundedDuration(high!)];
+  return text && fromMs! < toMs! && lowNs < highNs ? { fromMs: fromMs!, toMs: toMs!, lowNs, highNs } : null;
 }

@@ -23,10 +23,16 @@ export function slowestOf(service: string, operation: string | null, p95Ns: numb
   return narrow(spansOf(service, operation), `duration > ${durationLiteral(p95Ns)}`);
 }
 
-/** Nanoseconds as TraceQL writes them, rounded to what a person would type. */
+/** Nanoseconds as a person would type them. */
+export function roundedDuration(nanoseconds: number): number {
+  return Number(Math.round(nanoseconds).toPrecision(3));
+}
+
+/** Rounded nanoseconds as TraceQL writes them. */
 export function durationLiteral(nanoseconds: number): string {
-  if (nanoseconds >= 1e9) return `${Number((nanoseconds / 1e9).toPrecision(3))}s`;
-  if (nanoseconds >= 1e6) return `${Number((nanoseconds / 1e6).toPrecision(3))}ms`;
-  if (nanoseconds >= 1e3) return `${Number((nanoseconds / 1e3).toPrecision(3))}us`;
-  return `${Math.round(nanoseconds)}ns`;
+  const rounded = roundedDuration(nanoseconds);
+  if (rounded >= 1e9) return `${Number((rounded / 1e9).toPrecision(3))}s`;
+  if (rounded >= 1e6) return `${Number((rounded / 1e6).toPrecision(3))}ms`;
+  if (rounded >= 1e3) return `${Number((rounded / 1e3).toPrecision(3))}us`;
+  return `${rounded}ns`;
 }

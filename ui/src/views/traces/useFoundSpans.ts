@@ -33,7 +33,7 @@ export function inBox(query: string, box: HeatBox): string {
   return narrow(query, `duration >= ${durationLiteral(box.lowNs)} && duration <= ${durationLiteral(box.highNs)}`);
 }
 
-const isInside = (row: SpanRow, box: HeatBox) => row.startMs >= box.fromMs && row.startMs <= box.toMs && row.durationNs >= box.lowNs && row.durationNs <= box.highNs;
+const isInside = (row: SpanRow, box: HeatBox) => row.startMs >= box.fromMs && row.startMs < box.toMs && row.durationNs >= box.lowNs && row.durationNs <= box.highNs;
 
 /** A null question asks nothing. */
 export function useFoundSpans(query: string | null, range: ResolvedRange, box: HeatBox | null): FoundSpans {
