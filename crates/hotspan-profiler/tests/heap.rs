@@ -25,7 +25,8 @@ fn of(seen: &[Seen], profile: &str) -> (f64, usize) {
 }
 
 /// Scenario: a function allocates a known number of bytes inside a span, and half of them are freed.
-/// Guarantee: allocated and live bytes are estimated within four sigma, all with the span.
+/// Guarantee: allocated and live bytes are estimated within four sigma, all with the span; their stacks begin with who asked
+/// for memory, not with the profiler or the allocator.
 #[test]
 fn bytes_allocated_and_in_use_are_estimated() {
     let _turn = one_at_a_time();
@@ -58,6 +59,13 @@ fn bytes_allocated_and_in_use_are_estimated() {
     let live_sigma = bytes / 2.0 / (live_samples as f64).sqrt();
     assert!((live - bytes / 2.0).abs() < 4.0 * live_sigma, "{live} of {}", bytes / 2.0);
     assert!(seen.iter().filter(|sample| sample.mentions("allocate_much")).all(|sample| sample.span_id == SPAN));
+    let hands_on = |leaf: &String| {
+        let own = ["hotspan_profiler::heap", "GlobalAlloc", "__rust_alloc", "__rust_realloc"];
+        leaf.trim_start_matches('<').starts_with("alloc::alloc::") || own.iter().any(|own| leaf.contains(own))
+    };
+    let asked = seen.iter().filter(|sample| ["alloc_space", "inuse_space"].contains(&sample.profile.as_str()));
+    let mut not_by_asker = asked.filter(|sample| sample.functions.first().is_some_and(hands_on));
+    assert_eq!(not_by_asker.next().map(|sample| &sample.functions), None);
 }
 
 /// Says how long it took to get the lock, by the clock of the one who wanted it.

@@ -47,6 +47,12 @@ impl ProfileType {
         }
     }
 
+    /// Whether its samples are allocations.
+    pub(crate) fn is_of_memory(self) -> bool {
+        use ProfileType::{AllocObjects, AllocSpace, InuseObjects, InuseSpace};
+        matches!(self, AllocSpace | AllocObjects | InuseSpace | InuseObjects)
+    }
+
     /// What one sample contributes, by type.
     pub(crate) fn contributions(kind: SampleKind, weight: u64, extra: u64) -> Vec<(ProfileType, u64)> {
         match kind {

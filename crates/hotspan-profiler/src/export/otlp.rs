@@ -112,8 +112,10 @@ struct Dictionary<'a> {
     mapping_of_module: HashMap<usize, u64>,
     /// By the id that the symbolizer gives functions.
     number_of_function: HashMap<u64, u64>,
-    location_of_address: HashMap<u64, u64>,
-    stack_of_frames: HashMap<usize, u64>,
+    /// By address, and by how many of the functions inlined there are left out.
+    location_of_address: HashMap<(u64, usize), u64>,
+    /// By the address of the frames, and whether those that hand memory on are left out.
+    stack_of_frames: HashMap<(usize, bool), u64>,
 }
 
 /// Distinct values, numbered in order of appearance.
@@ -216,20 +218,26 @@ impl<'a> Dictionary<'a> {
 
     fn stack(&mut self, key: &GroupKey, batch: &Batch, symbolizer: &mut Symbolizer) -> u64 {
         // Equal stacks of a batch are one allocation, mostly: its address saves comparing the frames.
-        let identity = key.stack.as_ptr() as usize;
+        let is_of_memory = key.profile.is_of_memory();
+        let identity = (key.stack.as_ptr() as usize, is_of_memory);
         if let Some(stack) = self.stack_of_frames.get(&identity) {
             return *stack;
         }
-        let locations: Vec<u64> = key.stack.iter().map(|address| self.location(*address, batch, symbolizer)).collect();
+        let (first, mut left_out) = if is_of_memory { symbolizer.asker_of(&key.stack, &batch.modules) } else { (0, 0) };
+        let frames = key.stack[first..].iter();
+        let locations: Vec<u64> =
+            frames.map(|address| self.location((*address, std::mem::take(&mut left_out)), batch, symbolizer)).collect();
         let number = self.stacks.number_of(&*locations);
         self.stack_of_frames.insert(identity, number);
         number
     }
 
-    fn location(&mut self, address: u64, batch: &Batch, symbolizer: &mut Symbolizer) -> u64 {
-        if let Some(location) = self.location_of_address.get(&address) {
+    /// The location of an address, without so many of the functions that were inlined there.
+    fn location(&mut self, place: (u64, usize), batch: &Batch, symbolizer: &mut Symbolizer) -> u64 {
+        if let Some(location) = self.location_of_address.get(&place) {
             return *location;
         }
+        let (address, left_out) = place;
         let module = batch.modules.iter().position(|module| module.range.contains(&address));
         let bytes = if let Some(name) = synthetic_name(address) {
             let function = self.describe_function(name, "", "");
@@ -239,7 +247,7 @@ impl<'a> Dictionary<'a> {
             let module = &batch.modules[index];
             let found = symbolizer.lines_at(module, address);
             let numbered = |CodeLine { function, line }: &CodeLine| (self.function(function), u64::from(*line));
-            let lines: Vec<(u64, u64)> = found.iter().map(numbered).collect();
+            let lines: Vec<(u64, u64)> = found.iter().skip(left_out).map(numbered).collect();
             let frame_type = self.native_frame();
             encoded(|location| {
                 location.uint(1, mapping);
@@ -256,7 +264,7 @@ impl<'a> Dictionary<'a> {
             encoded(|location| location.uint(2, address))
         };
         let number = self.locations.number_of(&*bytes);
-        self.location_of_address.insert(address, number);
+        self.location_of_address.insert(place, number);
         number
     }
 

@@ -56,8 +56,12 @@ fn encode_profile(profile: ProfileType, batch: &Batch, identity: &Identity, symb
     };
     out.message(1, value_type);
     for (key, values) in batch.groups.iter().filter(|(key, _)| key.profile == profile) {
-        let locations: Vec<u64> =
-            key.stack.iter().map(|address| tables.location(*address, batch, identity, symbolizer)).collect();
+        let (first, mut left_out) =
+            if profile.is_of_memory() { symbolizer.asker_of(&key.stack, &batch.modules) } else { (0, 0) };
+        let frames = key.stack[first..].iter();
+        let locations: Vec<u64> = frames
+            .map(|address| tables.location((*address, std::mem::take(&mut left_out)), batch, identity, symbolizer))
+            .collect();
         let total = values.folded + values.timed.iter().map(|(_, value)| value).sum::<u64>();
         let span = (!key.span.is_none()).then(|| tables.string(&build_id::to_hex(&key.span.span_id)));
         out.message(2, |sample| {
@@ -97,7 +101,8 @@ struct Tables {
     strings: Vec<String>,
     string_numbers: HashMap<String, u64>,
     locations: Vec<Vec<u8>>,
-    location_numbers: HashMap<u64, u64>,
+    /// By address, and by how many of the functions inlined there are left out.
+    location_numbers: HashMap<(u64, usize), u64>,
     functions: Vec<Vec<u8>>,
     function_numbers: HashMap<(u64, u64), u64>,
 }
@@ -116,14 +121,23 @@ impl Tables {
         number
     }
 
-    fn location(&mut self, address: u64, batch: &Batch, identity: &Identity, symbolizer: &mut Symbolizer) -> u64 {
-        if let Some(number) = self.location_numbers.get(&address) {
+    /// The location of an address, without so many of the functions that were inlined there.
+    fn location(
+        &mut self,
+        place: (u64, usize),
+        batch: &Batch,
+        identity: &Identity,
+        symbolizer: &mut Symbolizer,
+    ) -> u64 {
+        if let Some(number) = self.location_numbers.get(&place) {
             return *number;
         }
+        let (address, left_out) = place;
         let module = batch.modules.iter().position(|module| module.range.contains(&address));
         let found = module.map_or_else(|| [].into(), |index| symbolizer.lines_at(&batch.modules[index], address));
         let mut lines: Vec<(u64, u64)> = found
             .iter()
+            .skip(left_out)
             .map(|CodeLine { function, line }| {
                 let is_secret = identity.redaction.covers(&function.name);
                 let name = self.string(identity.redaction.apply(&function.name));
@@ -148,7 +162,7 @@ impl Tables {
             });
         }
         self.locations.push(location.into_bytes());
-        self.location_numbers.insert(address, number);
+        self.location_numbers.insert(place, number);
         number
     }
 

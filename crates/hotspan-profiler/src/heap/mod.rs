@@ -125,7 +125,8 @@ fn sample_allocation(pointer: usize, size: usize) {
             extra2: token,
             tid: current_tid(),
             span: current_span_key().unwrap_or_default(),
-            frames: stack.frames,
+            // The leaf is this function: who asked for the memory is above it.
+            frames: stack.frames.get(1..).unwrap_or_default(),
         });
     });
 }

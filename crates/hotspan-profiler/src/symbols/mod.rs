@@ -3,6 +3,7 @@
 pub(crate) mod build_id;
 mod detached;
 mod elf;
+mod handed_on;
 
 pub use elf::{ElfSymbols, SourceFrame};
 
@@ -34,6 +35,8 @@ pub(crate) struct Function {
     pub(crate) name: String,
     pub(crate) system_name: String,
     pub(crate) file: String,
+    /// Whether it stands between who asks for memory and the sample of it.
+    hands_memory_on: bool,
 }
 
 /// One function at an address, and the line in it.
@@ -81,6 +84,20 @@ impl Symbolizer {
         self.look_up(module, address)
     }
 
+    /// Where the stack of an allocation, leaf first, comes to who asked for it: how many frames to leave out, and how many of
+    /// the functions that were inlined into the next.
+    pub(crate) fn asker_of(&mut self, stack: &[u64], modules: &[Module]) -> (usize, usize) {
+        for (depth, address) in stack.iter().enumerate() {
+            let module = modules.iter().find(|module| module.range.contains(address));
+            let lines = module.map_or_else(|| [].into(), |module| self.lines_at(module, *address));
+            let left_out = lines.iter().take_while(|line| line.function.hands_memory_on).count();
+            if left_out < lines.len() || lines.is_empty() {
+                return (depth, left_out);
+            }
+        }
+        (0, 0)
+    }
+
     fn look_up(&mut self, module: &Module, address: u64) -> Rc<[CodeLine]> {
         if self.remembered >= MAX_REMEMBERED {
             self.files.values_mut().for_each(|file| file.lines_of_address.clear());
@@ -110,7 +127,8 @@ fn known_line(frame: SourceFrame, functions: &mut HashMap<[String; 3], Rc<Functi
     let function = functions.entry([name, system_name, file]).or_insert_with_key(|[name, system_name, file]| {
         *met += 1;
         let (name, system_name, file) = (name.clone(), system_name.clone(), file.clone());
-        Rc::new(Function { id: *met, name, system_name, file })
+        let hands_memory_on = handed_on::hands_memory_on(&name);
+        Rc::new(Function { id: *met, name, system_name, file, hands_memory_on })
     });
     CodeLine { function: Rc::clone(function), line }
 }
