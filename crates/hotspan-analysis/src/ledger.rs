@@ -77,8 +77,11 @@ struct Prepared {
 /// Builds the vectors of two sides.
 pub fn ledger(vocabulary: &Vocabulary, sources: &Sources, slow: &[Request], fast: &[Request]) -> Ledger {
     let mut evidence = Evidence::default();
-    let prepared: [Vec<Prepared>; 2] = [slow, fast]
-        .map(|side| side.iter().map(|request| prepare(vocabulary, sources, request, &mut evidence)).collect());
+    let is_one_by_one = [slow.len() < FEW_REQUESTS, false];
+    let prepared: [Vec<Prepared>; 2] = [0, 1].map(|side| {
+        let requests = [slow, fast][side].iter();
+        requests.map(|request| prepare(vocabulary, sources, request, is_one_by_one[side], &mut evidence)).collect()
+    });
     let scales = concurrency_scales(sources, vocabulary, [slow, fast], &prepared);
     evidence.scaled = scales.iter().map(|(operation, scale)| (*operation, *scale)).collect();
     evidence.scaled.sort_unstable_by_key(|(operation, _)| *operation);
@@ -90,9 +93,8 @@ pub fn ledger(vocabulary: &Vocabulary, sources: &Sources, slow: &[Request], fast
         evidence,
     };
     for (side, requests) in [slow, fast].into_iter().enumerate() {
-        let is_one_by_one = side == 0 && slow.len() < FEW_REQUESTS;
         for (request, prepared) in requests.iter().zip(&prepared[side]) {
-            let scales = span_scales(&scales, request, prepared, is_one_by_one);
+            let scales = span_scales(&scales, request, prepared, is_one_by_one[side]);
             let vector = ledger.vector(vocabulary, sources, &scales, side, request, prepared);
             ledger.sides[side].push(vector);
         }
@@ -141,7 +143,14 @@ impl Ledger {
     }
 }
 
-fn prepare(vocabulary: &Vocabulary, sources: &Sources, request: &Request, evidence: &mut Evidence) -> Prepared {
+fn prepare(
+    vocabulary: &Vocabulary,
+    sources: &Sources,
+    request: &Request,
+    is_one_by_one: bool,
+    evidence: &mut Evidence,
+) -> Prepared {
+    let off_cpu = if is_one_by_one { sources.off_cpu_of(vocabulary, request) } else { HashMap::new() };
     let mut stretches = critical_path(request);
     stretches.sort_unstable_by_key(|stretch| (stretch.span, stretch.from));
     let mut own = vec![0i64; request.spans.len()];
@@ -152,7 +161,8 @@ fn prepare(vocabulary: &Vocabulary, sources: &Sources, request: &Request, eviden
     let mut weighed = Vec::new();
     for (index, sample) in request.samples.iter().enumerate() {
         let span = &request.spans[sample.span as usize];
-        let Some((part, share)) = sources.part_of(vocabulary, span.operation, sample) else { continue };
+        let off_cpu = off_cpu.get(&span.operation).copied();
+        let Some((part, share)) = sources.part_of(vocabulary, span.operation, sample, off_cpu) else { continue };
         let own = own[sample.span as usize];
         let value = sample.value as f64;
         let counted = match sample.time {
@@ -184,6 +194,9 @@ fn prepare(vocabulary: &Vocabulary, sources: &Sources, request: &Request, eviden
             matches!(part, Part::Io | Part::Waiting) || (part == Part::Lock && sample.measure != Measure::Lock);
         let part = if is_call && is_wait { Part::Downstream } else { part };
         let counted = counted * share;
+        if counted <= 0.0 {
+            continue;
+        }
         evidence.seen += counted;
         evidence.links[match sample.link {
             LinkStrength::Exact => 0,

@@ -5,6 +5,10 @@
 //! ran since the last sample; in a short span that is mostly what was before it. What locks say is exact, and better than
 //! samples if they see the same waits. The choice is made for a service as a whole and for both sides alike: a source that
 //! is there on one side only would look like a difference.
+//!
+//! How much of its time code is off the CPU is told by what it uses of it on average. A request that is looked at by itself is
+//! not the average: it may be slow for the very reason that it had no CPU. What it waited is then what its own samples tell,
+//! spread over its code as is usual there.
 
 use hashbrown::HashMap;
 
@@ -65,6 +69,26 @@ impl RunningTime {
     }
 }
 
+/// How long the code of one request was off the CPU, and how long that would be at the usual share.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct OffCpu {
+    times: RunningTime,
+    usual: f64,
+}
+
+impl OffCpu {
+    /// The share of a sample's time, where this is the usual one. All samples together get what the request waited: less of
+    /// each, or more of that in which they usually run, since who gets no CPU gets none wherever it is.
+    fn share(self, usual: f64) -> f64 {
+        let waited = (self.times.wall - self.times.cpu).max(0.0);
+        if waited <= self.usual {
+            usual * waited / self.usual.max(1.0)
+        } else {
+            usual + (1.0 - usual) * (waited - self.usual) / (self.times.wall - self.usual)
+        }
+    }
+}
+
 /// The sources of all services, and what each stack does.
 #[derive(Debug)]
 pub struct Sources {
@@ -83,6 +107,8 @@ const LONGEST_PERIOD: f64 = 100e6;
 const TOLD_WHOLE: f64 = 1e6;
 /// Wall-clock samples of a function from which on its own use of the CPU is known; else its operation's is taken.
 const ENOUGH_OF_A_LEAF: u64 = 30;
+/// Wall-clock samples of an operation from which on a request's own use of the CPU is known.
+const ENOUGH_OF_A_REQUEST: u64 = 8;
 /// Share of the time off the CPU that is worth telling apart.
 const OFTEN_OFF: f64 = 0.2;
 /// Share of the time on the CPU from which on code that does not run waits for a CPU, not for something unknown.
@@ -169,13 +195,48 @@ impl Sources {
         periods.map(|sources| sources.quantum[Measure::Cpu as usize]).max_by(f64::total_cmp)
     }
 
+    /// How long each operation of one request was off the CPU, where its own samples tell: there are enough of them, or
+    /// those of no other request.
+    pub fn off_cpu_of(&self, vocabulary: &Vocabulary, request: &Request) -> HashMap<OperationId, OffCpu> {
+        let mut by_operation: HashMap<OperationId, OffCpu> = HashMap::new();
+        for sample in &request.samples {
+            let operation = request.spans[sample.span as usize].operation;
+            let is_running = self.waiting[sample.stack as usize].is_none();
+            if sample.measure != Measure::Cpu && !is_running {
+                continue;
+            }
+            let off_cpu = by_operation.entry(operation).or_default();
+            off_cpu.times.add(sample);
+            if sample.measure == Measure::Wall {
+                let on_cpu = self.usually_on_cpu(vocabulary, operation, sample).unwrap_or(1.0);
+                off_cpu.usual += sample.value as f64 * (1.0 - on_cpu);
+            }
+        }
+        let of_all =
+            |operation: &OperationId| self.operation_times.get(operation).map_or(0, |times| times.wall_samples);
+        by_operation.retain(|operation, OffCpu { times, .. }| {
+            times.wall_samples >= ENOUGH_OF_A_REQUEST || times.wall_samples == of_all(operation)
+        });
+        by_operation
+    }
+
+    /// The share of the time on the CPU in the code of a sample, by all requests.
+    fn usually_on_cpu(&self, vocabulary: &Vocabulary, operation: OperationId, sample: &RequestSample) -> Option<f64> {
+        let sources = self.services.get(&vocabulary.operation_of(operation).service)?;
+        let leaf = vocabulary.leaf_of(sample.stack)?;
+        let of_leaf = sources.leaf_times.get(&vocabulary.frame_of(leaf).function);
+        let known = of_leaf.filter(|times| times.wall_samples >= ENOUGH_OF_A_LEAF);
+        Some(known.or_else(|| self.operation_times.get(&operation))?.on_cpu())
+    }
+
     /// What the time of a sample in an operation was spent on, and which share of it counts; none if another source tells
-    /// the same.
+    /// the same. `off_cpu` is of its request, if that is looked at by itself.
     pub fn part_of(
         &self,
         vocabulary: &Vocabulary,
         operation: OperationId,
         sample: &RequestSample,
+        off_cpu: Option<OffCpu>,
     ) -> Option<(Part, f64)> {
         let sources = self.services.get(&vocabulary.operation_of(operation).service)?;
         let has = |measure: Measure| sources.samples[measure as usize] > 0;
@@ -195,12 +256,12 @@ impl Sources {
                 None if !has(Measure::Cpu) => Some((running, 1.0)),
                 None => {
                     // The CPU profile tells how much of this code's time is running.
-                    let leaf = vocabulary.leaf_of(sample.stack)?;
-                    let of_leaf = sources.leaf_times.get(&vocabulary.frame_of(leaf).function);
-                    let known = of_leaf.filter(|times| times.wall_samples >= ENOUGH_OF_A_LEAF);
-                    let on_cpu = known.or_else(|| self.operation_times.get(&operation))?.on_cpu();
+                    let on_cpu = self.usually_on_cpu(vocabulary, operation, sample)?;
                     let part = if on_cpu >= RUNS_AT_ALL { Part::Scheduling } else { Part::Waiting };
-                    (1.0 - on_cpu > OFTEN_OFF).then_some((part, 1.0 - on_cpu))
+                    match off_cpu {
+                        Some(off_cpu) => Some((part, off_cpu.share(1.0 - on_cpu))),
+                        None => (1.0 - on_cpu > OFTEN_OFF).then_some((part, 1.0 - on_cpu)),
+                    }
                 }
             },
             Measure::Lock => locks_tell.then_some((Part::Lock, 1.0)),

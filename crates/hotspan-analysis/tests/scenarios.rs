@@ -177,3 +177,41 @@ fn spans_tell_how_much_where_samples_tell_what() {
         assert!(causes[0].share > 0.9, "seed {seed}: {causes:#?}");
     }
 }
+
+/// Scenario: one request that runs for 600 ms and waits 80 ms for a CPU, by itself, beside others that wait half of their time,
+/// and beside others that never do.
+/// Guarantee: it waited as long as its own samples tell, whoever is looked at besides, and nothing is left unexplained.
+#[test]
+fn one_request_waits_for_a_cpu_as_long_as_it_did() {
+    let ask = |seed: u64, others: u64, usual: [f64; 2]| {
+        let (mut vocabulary, mut random, mut stacks) = (Vocabulary::default(), Random::new(seed), Default::default());
+        let request = |number: u64| {
+            let mut shop = Workshop::new(&mut vocabulary, &mut stacks, &mut random, number);
+            shop.waits = Waits::Wall(20_000_000);
+            shop.enter("tax", "calculate_tax", Server);
+            let [runs, waits] = if number == 0 { [600.0, 80.0] } else { usual };
+            let lookup = ["tax::serve|src/main.rs|7", "tax::lookup_rate|src/tax.rs|112"];
+            shop.work(&lookup, runs);
+            shop.wait(&lookup, waits);
+            shop.finish()
+        };
+        let mut slow: Vec<Request> = (0..=others).map(request).collect();
+        let fast = slow.split_off(1);
+        let (subject, text) = (Subject::Single, String::new());
+        let parts = analyse(Question { vocabulary, slow, fast, subject, seed, text, unlinked: Vec::new() })
+            .explanation
+            .ledger
+            .parts;
+        let of = |kind: &str| parts.iter().find(|part| part.kind == kind).map_or(0.0, |part| part.ms);
+        [of("scheduling"), of("unexplained")]
+    };
+    for seed in 1..=10 {
+        let [alone, unexplained] = ask(seed, 0, [0.0; 2]);
+        // A period of each clock at either end.
+        assert!((alone - 80.0).abs() < 60.0 && unexplained.abs() < 60.0, "seed {seed}: {alone}, {unexplained}");
+        for usual in [[100.0, 100.0], [100.0, 0.0]] {
+            let [beside, _] = ask(seed, 60, usual);
+            assert!((beside - alone).abs() < 0.5, "seed {seed}: {beside} beside {usual:?}, {alone} alone");
+        }
+    }
+}
