@@ -1,6 +1,6 @@
 //! An explanation for a ticket.
 
-use super::sentences::{details, headline, operation, part_name, side_names, sides, subject};
+use super::sentences::{details, headline, operation, part_name, part_time, side_names, sides, subject, too_much};
 use crate::explanation::Explanation;
 use crate::notes::ms;
 
@@ -62,7 +62,10 @@ pub fn markdown(explanation: &Explanation, target: &str, link: &str) -> String {
     out.push_str(&format!("\n| where the time goes | {slow} | {fast} |\n|---|---:|---:|\n"));
     for part in &explanation.ledger.parts {
         let name = part.label.as_deref().unwrap_or_else(|| part_name(part.kind));
-        out.push_str(&format!("| {} | {} | {} |\n", escaped(name), ms(part.ms), ms(part.fast_ms)));
+        out.push_str(&format!("| {} | {} | {} |\n", escaped(name), part_time(part.ms), part_time(part.fast_ms)));
+    }
+    if let Some(meaning) = too_much(explanation) {
+        out.push_str(&format!("\n{meaning}\n"));
     }
     if !explanation.notes.is_empty() {
         out.push('\n');

@@ -162,6 +162,24 @@ pub(super) fn part_name(kind: &str) -> &str {
     }
 }
 
+/// The time of a part. Samples may stand for more time than went by: what they tell too much is taken off the rest again, or
+/// the parts would not add up.
+pub(super) fn part_time(time: f64) -> String {
+    if is_too_much(time) { format!("{} too much", ms(-time)) } else { ms(time) }
+}
+
+/// What `too much` means, where a ledger says so.
+pub(super) fn too_much(explanation: &Explanation) -> Option<&'static str> {
+    let mut times = explanation.ledger.parts.iter().flat_map(|part| [part.ms, part.fast_ms]);
+    times.any(is_too_much).then_some(
+        "Too much: by chance, samples stand for a little more time than went by. It is taken off, so that the parts add up.",
+    )
+}
+
+fn is_too_much(time: f64) -> bool {
+    ms(time).starts_with('-')
+}
+
 /// How the two sides are called: those in question, and those they are compared with.
 #[derive(Debug, Clone, Copy)]
 pub struct SideNames {
@@ -210,14 +228,75 @@ pub(super) fn sides(explanation: &Explanation) -> String {
         Some(_) => [names.slow, names.fast].map(|name| format!(" {name}")),
         None => Default::default(),
     };
+    let (delta, [low, high]) = (explanation.delta_ms, explanation.interval_ms);
+    let (by, comparative, low, high) =
+        if delta < 0.0 { (-delta, "shorter", -high, -low) } else { (delta, "longer", low, high) };
     format!(
-        "{} requests{when} of {} against {}{other} of {} on average; {} longer ({} to {}).",
+        "{} requests{when} of {} against {}{other} of {} on average; {} {comparative} ({} to {}).",
         slow.spans,
         ms(slow.mean_ms),
         fast.spans,
         ms(fast.mean_ms),
-        ms(explanation.delta_ms),
-        ms(explanation.interval_ms[0]),
-        ms(explanation.interval_ms[1])
+        ms(by),
+        ms(low),
+        ms(high)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use hotspan_model::{LinkStrength, SpanKind};
+
+    use super::super::text;
+    use crate::request::{Measure, Request, RequestSample, RequestSpan};
+    use crate::vocabulary::Vocabulary;
+    use crate::{Question, Subject, analyse};
+
+    /// Ten requests a side of so many milliseconds, each with one sample that stands for `sampled`.
+    fn told([slow, fast]: [i64; 2], sampled: i64) -> String {
+        let mut vocabulary = Vocabulary::default();
+        let operation = vocabulary.operation("tax", "calculate", SpanKind::Server);
+        let (frame, clock) = (vocabulary.frame("tax::calculate", "src/tax.rs", 7), vocabulary.text("tax"));
+        let stack = vocabulary.stack(&[frame]);
+        let request = |duration: i64| {
+            let span = RequestSpan {
+                span_id: Default::default(),
+                parent: None,
+                operation,
+                role: SpanKind::Server,
+                clock,
+                start: 0,
+                end: duration * 1_000_000,
+                failed: false,
+                attributes: Vec::new(),
+            };
+            let (measure, value) = (Measure::Cpu, sampled * 1_000_000);
+            let link = LinkStrength::Exact;
+            let sample = RequestSample { span: 0, stack, measure, time: Some(1), value, link };
+            Request { spans: vec![span], samples: vec![sample], ..Request::default() }
+        };
+        let [slow, fast] = [slow, fast].map(|duration| vec![request(duration); 10]);
+        let (subject, text_of_question) = (Subject::Cohort, String::new());
+        let question =
+            Question { vocabulary, slow, fast, subject, seed: 1, text: text_of_question, unlinked: Vec::new() };
+        text(&analyse(question).explanation)
+    }
+
+    /// Scenario: requests in question that take longer than the others, and some that do not.
+    /// Guarantee: which it is is said in words, not by a sign.
+    #[test]
+    fn less_time_is_shorter() {
+        assert!(told([100, 40], 7).contains("60.0 ms longer (60.0 ms to 60.0 ms)"));
+        assert!(told([40, 100], 7).contains("60.0 ms shorter (60.0 ms to 60.0 ms)"));
+    }
+
+    /// Scenario: samples of short requests stand for more time than those took.
+    /// Guarantee: no part of the ledger is a negative time; what it is instead is explained, and only where it is so.
+    #[test]
+    fn time_below_nothing_is_too_much() {
+        let text = told([100, 5], 7);
+        assert!(text.contains("(2.0 ms too much in fast ones)") && text.contains("Too much: "), "{text}");
+        assert!(!text.contains("-2.0 ms"), "{text}");
+        assert!(!told([100, 40], 7).to_lowercase().contains("too much"));
+    }
 }

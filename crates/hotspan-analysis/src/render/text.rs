@@ -1,6 +1,8 @@
 //! An explanation for a terminal: the answer, a short table, where the time goes, and what to know besides.
 
-use super::sentences::{called, details, headline, operation, part_name, place, side_names, sides};
+use super::sentences::{
+    called, details, headline, operation, part_name, part_time, place, side_names, sides, too_much,
+};
 use crate::comparison::{Change, Comparison};
 use crate::explanation::Explanation;
 use crate::notes::{counted, ms};
@@ -23,11 +25,15 @@ pub fn text(explanation: &Explanation) -> String {
         .iter()
         .map(|part| {
             let name = part.label.clone().unwrap_or_else(|| part_name(part.kind).to_owned());
-            let share = part.ms / explanation.ledger.duration_ms.max(1e-9) * 100.0;
-            [name, ms(part.ms), format!("{share:.0} %"), format!("({} {})", ms(part.fast_ms), names.in_fast)]
+            let share = part.ms.max(0.0) / explanation.ledger.duration_ms.max(1e-9) * 100.0;
+            let fast = format!("({} {})", part_time(part.fast_ms), names.in_fast);
+            [name, part_time(part.ms), format!("{share:.0} %"), fast]
         })
         .collect();
     push_table(&mut out, &rows, &[false, true, true, false]);
+    if let Some(meaning) = too_much(explanation) {
+        out.push_str(&format!("  {meaning}\n"));
+    }
     if !explanation.critical_path.is_empty() {
         out.push_str("\nCritical path, own time of each operation\n");
         let mut steps: Vec<[String; 3]> = explanation
