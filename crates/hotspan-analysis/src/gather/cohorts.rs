@@ -16,7 +16,7 @@ use super::{BeforeAfter, ExplainQuery, invalid, seed_of};
 use crate::matrix::FEW_REQUESTS;
 
 /// Requests of one side that are looked at.
-const MOST_REQUESTS: usize = 2_000;
+pub(super) const MOST_REQUESTS: usize = 2_000;
 /// Requests around the median: between these shares of all, by duration.
 const AROUND_MEDIAN: (f64, f64) = (0.25, 0.75);
 /// Where a search selects an operation whole, the slowest of it are in question.

@@ -18,7 +18,7 @@ use xxhash_rust::xxh3::xxh3_64;
 pub use load::measure_of;
 pub use target::Target;
 
-use self::cohorts::{Chooser, Chosen};
+use self::cohorts::{Chooser, Chosen, MOST_REQUESTS};
 use self::load::{Loaded, Loader};
 use crate::comparison::{Change, Comparison, compare};
 use crate::explain::{Analysis, Question, Subject, analyse};
@@ -120,13 +120,7 @@ impl Besides {
     fn added_to(self, mut analysis: Analysis) -> Analysis {
         let explanation = &mut analysis.explanation;
         let mut notes = self.notes;
-        let (slow, fast) = (explanation.slow.spans, explanation.fast.spans);
-        if self.matched.slow > slow || self.matched.fast > fast {
-            notes.push(format!(
-                "{slow} of {} requests in question and {fast} of {} to compare with were drawn at random, the same ones each time.",
-                self.matched.slow, self.matched.fast
-            ));
-        }
+        notes.extend(drawn(self.matched, [explanation.slow.spans, explanation.fast.spans]));
         let Rejected { spans, samples } = self.rejected;
         if spans + samples > 0 {
             notes.push(format!(
@@ -149,6 +143,17 @@ impl Besides {
         explanation.notes = notes;
         analysis
     }
+}
+
+/// Which side was thinned out, if any was.
+fn drawn(matched: Matched, [slow, fast]: [usize; 2]) -> Option<String> {
+    let sides = [(slow, matched.slow, "in question"), (fast, matched.fast, "to compare with")];
+    let thinned: Vec<String> = sides
+        .into_iter()
+        .filter(|(_, matched, _)| *matched > MOST_REQUESTS)
+        .map(|(left, matched, which)| format!("{left} of {matched} requests {which}"))
+        .collect();
+    (!thinned.is_empty()).then(|| format!("{} were drawn at random, the same ones each time.", thinned.join(" and ")))
 }
 
 async fn answer(
@@ -196,4 +201,21 @@ fn seed_of(query: &ExplainQuery) -> u64 {
 
 fn invalid(message: impl Into<String>) -> QueryError {
     QueryError::Invalid(message.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Scenario: both sides are thinned out, one of them, none; one also lost requests that lie inside others.
+    /// Guarantee: only those that were drawn from are named.
+    #[test]
+    fn only_a_side_that_was_drawn_is_named() {
+        let told = |slow, fast, left| drawn(Matched { slow, fast }, left);
+        assert_eq!(told(753, 1_990, [753, 1_900]), None);
+        let one = told(753, 5_000, [753, 2_000]).unwrap();
+        assert_eq!(one, "2000 of 5000 requests to compare with were drawn at random, the same ones each time.");
+        let both = told(9_000, 5_000, [2_000, 1_990]).unwrap();
+        assert!(both.starts_with("2000 of 9000 requests in question and 1990 of 5000 requests to compare with were"));
+    }
 }
