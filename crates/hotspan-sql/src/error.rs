@@ -1,6 +1,7 @@
 //! What can go wrong with a statement, told by who can mend it.
 
 use datafusion::error::DataFusionError;
+use datafusion::sql::sqlparser::parser::ParserError;
 use hotspan_lake::LakeError;
 
 /// An error of a statement.
@@ -19,7 +20,7 @@ pub enum SqlError {
 
 impl From<DataFusionError> for SqlError {
     fn from(error: DataFusionError) -> Self {
-        let text = error.strip_backtrace();
+        let text = message_of(&error);
         match error.find_root() {
             DataFusionError::ResourcesExhausted(_) => Self::Limit(format!(
                 "the statement needs more memory than is left for SQL (sql.memory): {text}; narrow its time range or \
@@ -31,6 +32,33 @@ impl From<DataFusionError> for SqlError {
             }
             _ => Self::Invalid(text),
         }
+    }
+}
+
+/// What was wrong, and where in the statement: without the layers that an error came through, and how each is called.
+pub(crate) fn message_of(error: &DataFusionError) -> String {
+    let root = error.find_root();
+    if let DataFusionError::SQL(error, _) = root {
+        return match error.as_ref() {
+            ParserError::TokenizerError(text) | ParserError::ParserError(text) => place_first(text),
+            ParserError::RecursionLimitExceeded => "the statement nests too deep".to_owned(),
+        };
+    }
+    let text = root.message();
+    let text = text.split(DataFusionError::BACK_TRACE_SEP).next().unwrap_or_default();
+    match error.diagnostic().and_then(|diagnostic| diagnostic.span) {
+        Some(span) => format!("line {}, column {}: {text}", span.start.line, span.start.column),
+        None => text.to_owned(),
+    }
+}
+
+/// The parser writes the place behind the message, if it knows it.
+fn place_first(text: &str) -> String {
+    let placed =
+        text.rsplit_once(" at Line: ").and_then(|(message, place)| Some((message, place.split_once(", Column: ")?)));
+    match placed {
+        Some((message, (line, column))) => format!("line {line}, column {column}: {message}"),
+        None => text.to_owned(),
     }
 }
 

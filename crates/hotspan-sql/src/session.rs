@@ -24,7 +24,7 @@ use hotspan_lake::{Snapshot, Table};
 use hotspan_model::TenantId;
 use hotspan_query::{Engine, QueryTicket};
 
-use crate::error::SqlError;
+use crate::error::{SqlError, message_of};
 use crate::flame_merge::flame_merge;
 use crate::growth::bound_functions;
 use crate::limits::SqlOptions;
@@ -153,11 +153,13 @@ impl SqlEngine {
 
     /// A session that sees one snapshot of one tenant's tables, and nothing else.
     async fn context(&self, tenant: &TenantId) -> Result<SessionContext, DataFusionError> {
-        let config = SessionConfig::new()
+        let mut config = SessionConfig::new()
             .with_create_default_catalog_and_schema(false)
             .with_default_catalog_and_schema(CATALOG, MAIN_SCHEMA)
             .with_information_schema(true)
             .with_target_partitions(std::thread::available_parallelism().map_or(2, usize::from));
+        // So that errors say where in the statement they are.
+        config.options_mut().sql_parser.collect_spans = true;
         // Without a disk to spill to, a statement that needs too much is told so.
         let runtime = RuntimeEnvBuilder::new()
             .with_memory_pool(Arc::clone(&self.memory))
@@ -264,7 +266,7 @@ fn too_slow(limit: Duration) -> SqlError {
 
 /// DataFusion says which statements are off; here it is said why.
 fn read_only_hint(error: DataFusionError) -> SqlError {
-    let text = error.strip_backtrace();
+    let text = message_of(&error);
     if text.contains("not supported: ") {
         return SqlError::Invalid(format!("{text} (SQL is read-only: SELECT, EXPLAIN, SHOW and DESCRIBE)"));
     }
