@@ -5,8 +5,9 @@ use std::fmt::Write as _;
 use hashbrown::HashMap;
 
 use crate::diff_tree::{DiffTree, Presence, Side};
+use crate::shortened::shortened;
 use crate::top_table::visit;
-use crate::value_text::{printable, rate_text};
+use crate::value_text::{count_text, printable, rate_text};
 
 /// What the values of each side are divided by, so that sides of different length compare.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -98,11 +99,17 @@ pub fn function_changes(tree: &DiffTree, measure: &Measure) -> Vec<FunctionChang
     rows
 }
 
-/// The first `limit` changes as a text table, coloured for terminals if asked.
-pub fn changes_text(rows: &[FunctionChange], unit: &str, limit: usize, colour: bool) -> String {
+/// Characters before the name of a function.
+const NUMBERS: usize = 58;
+/// Names have this many characters at least, however narrow the screen is.
+const LEAST_ROOM: usize = 20;
+
+/// The first `limit` changes as a text table, coloured for terminals if asked. Without a width, names are whole.
+pub fn changes_text(rows: &[FunctionChange], unit: &str, limit: usize, width: Option<usize>, colour: bool) -> String {
+    let room = width.map_or(usize::MAX, |width| width.saturating_sub(NUMBERS).max(LEAST_ROOM));
     let mut out = String::from("    before       after      change         %       total  function\n");
     let changed = rows.iter().filter(|row| row.own.0 != row.own.1 || row.total.0 != row.total.1);
-    let (mut shown, mut left_out) = (0, 0);
+    let (mut shown, mut left_out) = (0, 0u64);
     for row in changed {
         if shown == limit {
             left_out += 1;
@@ -133,11 +140,11 @@ pub fn changes_text(rows: &[FunctionChange], unit: &str, limit: usize, colour: b
             rate_text(row.own.1, unit),
             signed(change),
             signed(row.total.1 - row.total.0),
-            printable(&row.name),
+            shortened(&printable(&row.name), room),
         );
     }
     if left_out > 0 {
-        let _ = writeln!(out, "… {left_out} more functions changed");
+        let _ = writeln!(out, "… {} more functions changed", count_text(left_out));
     }
     if shown == 0 {
         out = String::from("no function changed\n");
@@ -171,11 +178,23 @@ mod tests {
             (rows[2].total, FunctionChange::relative(rows[2].total).unwrap()),
             ((12.0, 13.0), 13.0 / 12.0 - 1.0)
         );
-        let text = changes_text(&rows, "count", 2, false);
+        let text = changes_text(&rows, "count", 2, None, false);
         assert!(text.contains("+3.00       new       +3.00  grown") && text.contains("gone"), "{text}");
         assert!(!text.contains("steady") && text.contains("… 1 more functions changed"), "{text}");
-        assert!(changes_text(&rows, "count", 1, true).contains("\x1b[31m"));
+        assert!(changes_text(&rows, "count", 1, None, true).contains("\x1b[31m"));
         let same = function_changes(&DiffTree::new(&left, &left), &Measure::NONE);
-        assert_eq!(changes_text(&same, "count", 9, false), "no function changed\n");
+        assert_eq!(changes_text(&same, "count", 9, None, false), "no function changed\n");
+    }
+
+    /// Scenario: a name that is longer than a line, for a terminal and for a pipe. Guarantee: cut for the former alone.
+    #[test]
+    fn lines_fit_the_screen() {
+        let name = "shop::tax::".repeat(20);
+        let mut right = FlameTree::default();
+        right.add_stack(["main", name.as_str()], 90);
+        let rows = function_changes(&DiffTree::new(&FlameTree::default(), &right), &Measure::NONE);
+        let narrow = changes_text(&rows, "count", 9, Some(80), false);
+        assert!(narrow.contains('…') && narrow.lines().all(|line| line.chars().count() <= 80), "{narrow}");
+        assert!(changes_text(&rows, "count", 9, None, false).contains(&name));
     }
 }

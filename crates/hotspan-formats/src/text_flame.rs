@@ -4,13 +4,14 @@ use hashbrown::HashSet;
 use hotspan_model::FlameTree;
 use hotspan_model::flame::OTHER;
 
-use crate::value_text::{percent, printable, value_text};
+use crate::shortened::shortened;
+use crate::value_text::{count_text, percent, printable, value_text};
 
 /// How to draw.
 #[derive(Debug, Clone)]
 pub struct TextFlameOptions {
-    /// Columns of the terminal.
-    pub width: usize,
+    /// Columns of the terminal; without, names are whole.
+    pub width: Option<usize>,
     /// Whether to colour with ANSI escapes.
     pub colour: bool,
     /// Lines at most; the rest is summed up in the last one.
@@ -25,10 +26,19 @@ pub struct TextFlameOptions {
 
 impl Default for TextFlameOptions {
     fn default() -> Self {
-        Self { width: 100, colour: false, max_lines: 200, min_percent: 0.5, unit: String::from("count"), folded: 0 }
+        Self {
+            width: Some(COLUMNS),
+            colour: false,
+            max_lines: 200,
+            min_percent: 0.5,
+            unit: String::from("count"),
+            folded: 0,
+        }
     }
 }
 
+/// Columns that are drawn for where nobody says how many there are.
+const COLUMNS: usize = 100;
 /// How many of the hottest functions have their paths marked.
 const MARKED_PATHS: usize = 3;
 /// A function below this share is not hot, though it be among the hottest.
@@ -51,7 +61,7 @@ pub fn text_flame(tree: &FlameTree, options: &TextFlameOptions) -> String {
     for siblings in &mut children {
         siblings.sort_by_key(|index| std::cmp::Reverse(tree.nodes()[*index].total.abs()));
     }
-    let mut left_out = 0usize;
+    let mut left_out = 0u64;
     let mut lines = 0usize;
     let mut stack: Vec<(usize, usize)> = children[0].iter().rev().map(|child| (*child, 0)).collect();
     while let Some((index, depth)) = stack.pop() {
@@ -72,10 +82,10 @@ pub fn text_flame(tree: &FlameTree, options: &TextFlameOptions) -> String {
         stack.extend(children[index].iter().rev().map(|child| (*child, depth + 1)));
     }
     if left_out > 0 {
-        out.push_str(&format!("  … {left_out} smaller call paths not shown\n"));
+        out.push_str(&format!("  … {} smaller call paths not shown\n", count_text(left_out)));
     }
     if options.folded > 0 {
-        out.push_str(&format!("  … {} small call paths are folded into \"{OTHER}\"\n", options.folded));
+        out.push_str(&format!("  … {} small call paths are folded into \"{OTHER}\"\n", count_text(options.folded)));
     }
     out
 }
@@ -91,7 +101,7 @@ struct Line<'l> {
 fn draw_line(out: &mut String, options: &TextFlameOptions, line: &Line<'_>) {
     let Line { depth, mark, share, value, name } = *line;
     // Mark, percentage and value take 22 columns; a fifth of the rest is for bars.
-    let free = options.width.saturating_sub(22).max(20);
+    let free = options.width.unwrap_or(COLUMNS).saturating_sub(22).max(20);
     let bar_width = (free / 5).clamp(4, 40);
     let name_width = free - bar_width;
     let indent = (depth * 2).min(MOST_INDENT).min(name_width.saturating_sub(12));
@@ -103,7 +113,8 @@ fn draw_line(out: &mut String, options: &TextFlameOptions, line: &Line<'_>) {
     };
     out.push_str(&format!("{start}{mark} {share:>6.2}% {value:>10} {} ", bar(share, bar_width)));
     out.extend(std::iter::repeat_n(' ', indent));
-    out.push_str(&shortened(name, name_width - indent));
+    let room = options.width.map_or(usize::MAX, |_| name_width - indent);
+    out.push_str(&shortened(&printable(name), room));
     out.push_str(end);
     out.push('\n');
 }
@@ -119,15 +130,6 @@ fn bar(share: f64, width: usize) -> String {
     let drawn = bar.chars().count();
     bar.extend(std::iter::repeat_n(' ', width.saturating_sub(drawn)));
     bar
-}
-
-/// A name that fits. The end of a qualified name tells more than its start.
-fn shortened(name: &str, width: usize) -> String {
-    let clean: Vec<char> = printable(name).chars().collect();
-    if clean.len() <= width {
-        return clean.into_iter().collect();
-    }
-    std::iter::once('…').chain(clean[clean.len() + 1 - width.max(1)..].iter().copied()).collect()
 }
 
 /// The nodes on the way to the functions with the largest self values, and those functions' nodes themselves.
@@ -164,7 +166,7 @@ mod tests {
         tree.add_stack(["main", "serve", "parse"], 90);
         tree.add_stack(["main", "serve", "write"], 8);
         tree.add_stack(["main", "a::very::long::name::that::does::not::fit::into::sixty::columns\u{1b}[31m"], 2);
-        let options = TextFlameOptions { width: 60, ..TextFlameOptions::default() };
+        let options = TextFlameOptions { width: Some(60), ..TextFlameOptions::default() };
         let text = text_flame(&tree, &options);
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[0], "total 100");
@@ -172,6 +174,8 @@ mod tests {
         assert!(lines[3].starts_with("*  90.00%") && lines[3].ends_with("    parse"), "{text}");
         assert!(text.lines().all(|line| line.chars().count() <= 60), "{text}");
         assert!(!text.contains('\u{1b}'));
+        let whole = text_flame(&tree, &TextFlameOptions { width: None, ..options });
+        assert!(whole.contains("a::very::long::name::that::does::not::fit::into::sixty::columns?"), "{whole}");
     }
 
     /// Scenario: a pruned tree, in which what was folded is the largest bar; the same tree where `other` is a function.

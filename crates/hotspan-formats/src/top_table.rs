@@ -6,7 +6,8 @@ use hashbrown::HashMap;
 use hotspan_model::FlameTree;
 use hotspan_model::flame::Children;
 
-use crate::value_text::{percent, printable, value_text};
+use crate::shortened::shortened;
+use crate::value_text::{count_text, percent, printable, value_text};
 
 /// A function and its values over all paths.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,8 +75,14 @@ pub(crate) fn place_text(file: &str, line: u32) -> String {
     }
 }
 
-/// The first `limit` functions as a text table.
-pub fn top_text(tree: &FlameTree, unit: &str, limit: usize) -> String {
+/// Characters before the name of a function.
+const NUMBERS: usize = 42;
+/// Names have this many characters at least, however narrow the screen is.
+const LEAST_ROOM: usize = 20;
+
+/// The first `limit` functions as a text table. Without a width, names and paths of files are whole.
+pub fn top_text(tree: &FlameTree, unit: &str, limit: usize, width: Option<usize>) -> String {
+    let room = width.map(|width| width.saturating_sub(NUMBERS).max(LEAST_ROOM));
     let rows = top_functions(tree);
     let mut out = format!("total {}\n\n", value_text(tree.total(), unit));
     out.push_str("      self        %       total        %  function\n");
@@ -83,13 +90,29 @@ pub fn top_text(tree: &FlameTree, unit: &str, limit: usize) -> String {
         let (own, total) = (value_text(row.self_value, unit), value_text(row.total, unit));
         let (own_share, total_share) = (percent(row.self_value, tree.total()), percent(row.total, tree.total()));
         // Writing into a String can't fail.
-        let _ = write!(out, "{own:>10}  {own_share:>6.2}%  {total:>10}  {total_share:>6.2}%  {}", printable(&row.name));
-        let _ = if row.place.is_empty() { writeln!(out) } else { writeln!(out, "  {}", printable(&row.place)) };
+        let named = named(&printable(&row.name), &printable(&row.place), room);
+        let _ = writeln!(out, "{own:>10}  {own_share:>6.2}%  {total:>10}  {total_share:>6.2}%  {named}");
     }
     if rows.len() > limit {
-        let _ = writeln!(out, "… {} more functions", rows.len() - limit);
+        let _ = writeln!(out, "… {} more functions", count_text((rows.len() - limit) as u64));
     }
     out
+}
+
+/// A function and its place. Where there is not room for all, the file goes without its folders, and half of the room is
+/// enough for either.
+fn named(name: &str, place: &str, room: Option<usize>) -> String {
+    match (place, room) {
+        ("", None) => name.to_owned(),
+        ("", Some(room)) => shortened(name, room),
+        (place, None) => format!("{name}  {place}"),
+        (place, Some(room)) => {
+            let file = place.rsplit(['/', '\\']).next().unwrap_or(place);
+            let room = room - 2;
+            let file = shortened(file, room.saturating_sub(name.chars().count()).max(room / 2));
+            format!("{}  {file}", shortened(name, room - file.chars().count()))
+        }
+    }
 }
 
 #[cfg(test)]
@@ -105,9 +128,27 @@ mod tests {
         tree.add_stack(["main", "e\u{1b}[31mvil"], 5);
         let file = tree.intern("tax.go");
         tree.place(2, file, 112, 9);
-        let text = top_text(&tree, "count", 2);
+        let text = top_text(&tree, "count", 2, None);
         assert!(text.contains("parse  tax.go:112\n") && text.contains("e?[31mvil\n"), "{text}");
         assert!(text.ends_with("… 1 more functions\n"), "{text}");
+    }
+
+    /// Scenario: a long name in a file far down, for a terminal of 80 columns, a very narrow one, and a pipe.
+    /// Guarantee: a terminal gets lines that fit, with the ends of the name and of the path; a pipe gets all of both.
+    #[test]
+    fn lines_fit_the_screen() {
+        let name = "<alloc::vec::Vec<shop::cart::Item> as core::iter::Extend<shop::cart::Item>>::extend_reserve";
+        let path = "/home/ci/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/alloc-1.0.0/src/vec/spec_extend.rs";
+        let mut tree = FlameTree::default();
+        tree.add_stack(["main", name], 9);
+        let file = tree.intern(path);
+        tree.place(2, file, 112, 9);
+        let narrow = top_text(&tree, "count", 9, Some(80));
+        assert!(narrow.lines().all(|line| line.chars().count() <= 80), "{narrow}");
+        let line = narrow.lines().nth(3).unwrap();
+        assert!(line.contains("<allo…") && line.ends_with("_reserve  spec_extend.rs:112"), "{narrow}");
+        assert!(top_text(&tree, "count", 9, Some(10)).contains("eserve  "));
+        assert!(top_text(&tree, "count", 9, None).contains(&format!("{name}  {path}:112\n")));
     }
 
     /// Scenario: a recursive function. Guarantee: its total counts each sample once, its self value all.
@@ -118,6 +159,6 @@ mod tests {
         tree.add_stack(["main", "walk"], 1);
         let rows = top_functions(&tree);
         assert_eq!(rows[0], TopRow { name: "walk".into(), self_value: 6, total: 6, place: String::new() });
-        assert!(top_text(&tree, "count", 1).contains("100.00%  walk"));
+        assert!(top_text(&tree, "count", 1, None).contains("100.00%  walk"));
     }
 }

@@ -45,6 +45,16 @@ pub fn rate_text(value: f64, unit: &str) -> String {
     }
 }
 
+/// A length of time.
+pub fn duration_text(nanos: i64) -> String {
+    value_text(nanos, "nanoseconds")
+}
+
+/// A number of things.
+pub fn count_text(count: u64) -> String {
+    grouped(i64::try_from(count).unwrap_or(i64::MAX))
+}
+
 /// A whole number with commas between groups of three digits.
 fn grouped(value: i64) -> String {
     let digits = value.unsigned_abs().to_string();
@@ -80,6 +90,8 @@ mod tests {
         assert_eq!(value_text(-3_250_586, "bytes"), "-3.10 MiB");
         assert_eq!(value_text(1_234_567, "count"), "1,234,567");
         assert_eq!(value_text(0, "bytes"), "0 B");
+        assert_eq!([1500, -1_500_000, 1_260_000_000].map(duration_text), ["1.50 µs", "-1.50 ms", "1.26 s"]);
+        assert_eq!([999, 1000].map(count_text), ["999", "1,000"]);
         assert_eq!((rate_text(0.254, "count"), rate_text(1520.4, "ns")), ("0.25".to_owned(), "1.52 µs".to_owned()));
         assert_eq!(value_text(i64::MIN, "locks"), "-9,223,372,036,854,775,808 locks");
     }

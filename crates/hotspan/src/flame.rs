@@ -130,6 +130,7 @@ pub(crate) struct TopArguments {
 pub(crate) fn run_top(arguments: &TopArguments) -> anyhow::Result<()> {
     let mut question = arguments.time.parameters();
     question.push(("query", format!("topk({}, {})", arguments.limit.max(1), arguments.query)));
+    question.extend(Screen::of(None).parameters());
     question.push(("format", if arguments.json { "json" } else { "text" }.to_owned()));
     let answer = Client::new(&arguments.server).ask("/api/v1/query", &question)?;
     write_answer(&answer.body, None, false)

@@ -1,6 +1,5 @@
 //! `hotspan record`: profiles a program from outside, into a flame graph, a file or the server.
 
-use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::sync::Arc;
@@ -14,12 +13,12 @@ use hotspan_formats::profile_tree::flame_tree;
 use hotspan_formats::svg::{SvgOptions, flame_svg};
 use hotspan_formats::text_flame::{TextFlameOptions, text_flame};
 use hotspan_formats::top_table::top_text;
-use hotspan_formats::{collapsed, pprof, speedscope, value_text};
+use hotspan_formats::{collapsed, count_text, duration_text, pprof, speedscope};
 use hotspan_model::FlameTree;
 use hotspan_record::{Method, Options, Recording, Report, Target, record};
 
 use crate::client::{Client, ServerArguments};
-use crate::screen::say_beside;
+use crate::screen::{Screen, say_beside, write_answer};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  hotspan record -- ./program --its-own flags\n  \
@@ -168,20 +167,19 @@ impl RecordArguments {
             client.post("/api/v1/profiles", &[("service", service)], "application/octet-stream", &body)?;
             say_beside(&format!("sent to {} as {service}", client.base()));
         }
+        if self.output.is_some() || !self.push || self.format.is_some() {
+            let output = self.output.as_deref();
+            write_answer(&write_as(recording, format, Screen::of(output)), output, false)?;
+        }
         if let Some(path) = &self.output {
-            let bytes = write_as(recording, format, None);
-            std::fs::write(path, bytes).with_context(|| format!("writing {}", path.display()))?;
             say_beside(&format!("written to {}", path.display()));
-        } else if !self.push || self.format.is_some() {
-            let bytes = write_as(recording, format, Some(std::io::stdout().is_terminal()));
-            std::io::stdout().write_all(&bytes)?;
         }
         Ok(())
     }
 }
 
-/// The profile in a format. `terminal`: whether colours are wanted, if it goes to standard output.
-fn write_as(recording: &Recording, format: Format, terminal: Option<bool>) -> Vec<u8> {
+/// The profile in a format.
+fn write_as(recording: &Recording, format: Format, screen: Screen) -> Vec<u8> {
     let set = &recording.profiles;
     // Waits come last, if they were asked for and seen.
     let Some(profile) = set.profiles.last() else { return Vec::new() };
@@ -191,10 +189,11 @@ fn write_as(recording: &Recording, format: Format, terminal: Option<bool>) -> Ve
     match format {
         Format::Pprof => pprof::encode(set),
         Format::Text => {
-            let options = TextFlameOptions { colour: terminal == Some(true), unit, ..TextFlameOptions::default() };
+            let (width, colour) = (screen.width(), screen.colour());
+            let options = TextFlameOptions { width, colour, unit, ..TextFlameOptions::default() };
             text_flame(&tree, &options).into_bytes()
         }
-        Format::Top => top_text(&tree, &unit, 40).into_bytes(),
+        Format::Top => top_text(&tree, &unit, 40, screen.width()).into_bytes(),
         Format::Svg => flame_svg(&tree, &SvgOptions { title: name, unit, ..SvgOptions::default() }).into_bytes(),
         Format::Collapsed => collapsed::encode(&tree).into_bytes(),
         Format::Speedscope => speedscope::encode(&tree, &name, &unit).into_bytes(),
@@ -207,17 +206,18 @@ fn write_as(recording: &Recording, format: Format, terminal: Option<bool>) -> Ve
 
 fn summary(report: &Report) -> String {
     let method = report.method.map_or("", Method::as_str);
-    let cpu = value_text(i64::try_from(report.cpu_ns).unwrap_or(i64::MAX), "nanoseconds");
-    let mut text = format!("{} samples, {cpu} of CPU, {} threads, by {method}", report.samples, report.threads);
+    let cpu = duration_text(i64::try_from(report.cpu_ns).unwrap_or(i64::MAX));
+    let mut text =
+        format!("{} samples, {cpu} of CPU, {} threads, by {method}", count_text(report.samples), report.threads);
     if report.waits > 0 {
-        let waited = value_text(i64::try_from(report.off_cpu_ns).unwrap_or(i64::MAX), "nanoseconds");
-        text.push_str(&format!(", {} waits of {waited}", report.waits));
+        let waited = duration_text(i64::try_from(report.off_cpu_ns).unwrap_or(i64::MAX));
+        text.push_str(&format!(", {} waits of {waited}", count_text(report.waits)));
     }
     if report.lost_samples > 0 {
-        text.push_str(&format!(", {} lost", report.lost_samples));
+        text.push_str(&format!(", {} lost", count_text(report.lost_samples)));
     }
     if report.cut_stacks > 0 {
-        text.push_str(&format!(", {} stacks cut", report.cut_stacks));
+        text.push_str(&format!(", {} stacks cut", count_text(report.cut_stacks)));
     }
     text
 }

@@ -50,6 +50,16 @@ impl Screen {
         Self { width: Some(usize::from(columns)), colour }
     }
 
+    /// Its columns. Without, nothing is cut: what reads a pipe or a file wants all of it.
+    pub(crate) fn width(self) -> Option<usize> {
+        self.width
+    }
+
+    /// Whether ANSI escapes are welcome.
+    pub(crate) fn colour(self) -> bool {
+        self.colour
+    }
+
     /// As a server wants to be told.
     pub(crate) fn parameters(self) -> Vec<(&'static str, String)> {
         let width = self.width.map(|width| ("width", width.to_string()));

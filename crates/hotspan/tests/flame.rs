@@ -84,6 +84,26 @@ fn flame_in_every_form() {
     assert!(nothing.starts_with("no samples") && nothing.contains("order-service"), "{nothing}");
 }
 
+/// Scenario: functions with long names, asked for with the width of a terminal and without one.
+/// Guarantee: no line is wider than the terminal; what goes elsewhere is whole.
+#[test]
+fn answers_fit_the_screen() {
+    let (_store, server) = start();
+    let name = "shop::checkout::".repeat(12);
+    ingest(&server, "order-service.cpu{v=1}", 10, &format!("main;{name} 900000"));
+    ingest(&server, "order-service.cpu{v=2}", 10, &format!("main;{name} 300000"));
+    let diff = "baseline=order-service.cpu%7Bv=1%7D&comparison=order-service.cpu%7Bv=2%7D";
+    for path in [
+        "/api/v1/query?query=order-service.cpu&format=text".to_owned(),
+        "/api/v1/query?query=topk(5,order-service.cpu)&format=text".to_owned(),
+        format!("/api/v1/diff?{diff}&format=text"),
+    ] {
+        assert!(server.get(&path).unwrap().text().contains(&name), "{path}");
+        let narrow = server.get(&format!("{path}&width=80")).unwrap().text();
+        assert!(narrow.contains('…') && narrow.lines().all(|line| line.chars().count() <= 80), "{narrow}");
+    }
+}
+
 /// Scenario: two commits of a service, the second measured three times as long, with spans for their requests.
 /// Guarantee: per second and per request the steady function does not change, the grown one does by the right
 /// amount, new and vanished ones are marked; table, picture and JSON agree.
@@ -196,7 +216,7 @@ fn files_are_whole_and_pictures_say_what_they_fold() {
     let dot = server.get("/api/v1/query?query=wide.cpu&format=dot").unwrap().text();
     assert!(dot.contains("8903 smaller functions not shown") && !dot.contains("other"), "{dot}");
     let few = printed(&server, &["flame", "wide.cpu", "--max-nodes", "2"]);
-    assert!(few.contains("  … 18000 small call paths are folded into \"other\""), "{few}");
+    assert!(few.contains("  … 18,000 small call paths are folded into \"other\""), "{few}");
     let diff = "/api/v1/diff?baseline=wide&comparison=again&per=none&from=now-2h";
     assert!(server.get(&format!("{diff}&format=svg")).unwrap().text().contains("small call paths folded into"));
     assert!(server.get_json(diff)["pruned_nodes"].as_u64().unwrap() > 9000);

@@ -3,7 +3,7 @@
 use axum::response::{IntoResponse, Response};
 use hotspan_formats::change_table::{FunctionChange, Measure, changes_text, function_changes};
 use hotspan_formats::diff_tree::{DiffTree, Presence};
-use hotspan_formats::{rate_text, svg, value_text};
+use hotspan_formats::{count_text, duration_text, rate_text, shortened, svg, value_text};
 use hotspan_model::TenantId;
 use hotspan_query::{Engine, FlameAnswer, FlameQuery};
 use http::{HeaderValue, StatusCode, Uri, header};
@@ -101,8 +101,8 @@ pub(crate) async fn diff(
             as_json(&left, &right, &measure, &rows, &tree).into_response()
         }
         "text" => {
-            let table = changes_text(&rows, unit, limit, text.colour());
-            typed("text/plain; charset=utf-8", format!("{}\n{table}", heading(&left, &right, &measure)))
+            let table = changes_text(&rows, unit, limit, text.width(), text.colour());
+            typed("text/plain; charset=utf-8", format!("{}\n{table}", heading(&left, &right, &measure, text.width())))
         }
         "svg" => {
             let layout = parameters.layout.as_deref().unwrap_or("both").parse().map_err(ApiError::invalid)?;
@@ -243,22 +243,20 @@ fn per_text(measure: &Measure) -> String {
 }
 
 /// What is compared, and how it changed in all.
-fn heading(left: &Selected, right: &Selected, measure: &Measure) -> String {
+fn heading(left: &Selected, right: &Selected, measure: &Measure, width: Option<usize>) -> String {
     let unit = left.query.profile_type.sample_unit.as_str();
     let mut text = String::new();
     for (name, side) in [("baseline", left), ("comparison", right)] {
         let units = match measure.noun {
             "" => String::new(),
-            "second" => format!(" in {} of profiles", value_text((side.units * 1e9) as i64, "nanoseconds")),
-            noun => format!(" in {} {noun}s", value_text(side.units as i64, "count")),
+            "second" => format!(" in {} of profiles", duration_text((side.units * 1e9) as i64)),
+            noun => format!(" in {} {noun}s", count_text(side.units as u64)),
         };
-        let samples = value_text(side.answer.exactness.samples as i64, "count");
+        let samples = count_text(side.answer.exactness.samples);
         let coverage = coverage_text(&side.answer.exactness).map_or(String::new(), |text| format!(", {text}"));
-        text.push_str(&format!(
-            "{name:<10}  {}  {}{units}, {samples} samples{coverage}\n",
-            side.text,
-            value_text(side.total(), unit)
-        ));
+        let measured = format!("{}{units}, {samples} samples{coverage}", value_text(side.total(), unit));
+        let room = width.map_or(usize::MAX, |width| width.saturating_sub(14 + measured.chars().count()).max(12));
+        text.push_str(&format!("{name:<10}  {}  {measured}\n", shortened(&side.text, room)));
     }
     let (before, after) = (left.per_unit(), right.per_unit());
     let relative = FunctionChange::relative((before, after)).map(|change| format!(" ({:+.1}%)", change * 100.0));

@@ -64,10 +64,20 @@ impl TextParameters {
         self.colour.unwrap_or(false)
     }
 
-    fn options(&self, unit: &str, folded: u64) -> text_flame::TextFlameOptions {
+    /// Drawing for a screen of this width, if there is one.
+    pub(crate) fn within(width: Option<usize>) -> Self {
+        Self { width, ..Self::default() }
+    }
+
+    /// Columns to draw in; without, nothing is cut.
+    pub(crate) fn width(&self) -> Option<usize> {
+        self.width.map(|width| width.clamp(40, 1000))
+    }
+
+    pub(crate) fn options(&self, unit: &str, folded: u64) -> text_flame::TextFlameOptions {
         let default = text_flame::TextFlameOptions::default();
         text_flame::TextFlameOptions {
-            width: self.width.unwrap_or(default.width).clamp(40, 1000),
+            width: self.width(),
             colour: self.colour(),
             max_lines: self.lines.unwrap_or(default.max_lines),
             min_percent: self.min_percent.unwrap_or(default.min_percent),

@@ -2,6 +2,7 @@
 
 use axum::response::{IntoResponse, Response};
 use hotspan_formats::change_table::{Measure, changes_text, function_changes};
+use hotspan_formats::count_text;
 use hotspan_formats::diff_tree::DiffTree;
 use hotspan_model::{FlameTree, TenantId};
 use hotspan_query::FlameQuery;
@@ -32,10 +33,10 @@ pub(super) async fn diff(core: &Core, tenant: &TenantId, question: &CohortQuesti
     match question.format.as_deref() {
         None | Some("json" | "flamebearer") => {}
         Some("text" | "table") => {
-            let mut text =
-                format!("per {}, {} against {} spans\n\n", requests_text(per), right.requests(), left.requests());
+            let [left, right] = [&left, &right].map(|side| count_text(side.requests() as u64));
+            let mut text = format!("per {}, {right} against {left} spans\n\n", requests_text(per));
             let changes = function_changes(&tree, &Measure::NONE);
-            text.push_str(&changes_text(&changes, unit, question.limit, false));
+            text.push_str(&changes_text(&changes, unit, question.limit, question.drawing.width(), false));
             return Ok(text.into_response());
         }
         Some(other) => return Err(QuestionError::invalid(format!("format {other:?} is not known; use json or text"))),

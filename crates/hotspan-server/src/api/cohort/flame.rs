@@ -8,7 +8,7 @@ use super::request::CohortQuestion;
 use super::selected::{Selected, Side};
 use crate::api::QuestionError;
 use crate::api::flame_json::FlameJson;
-use crate::api::profile::{AskedFlame, TextParameters, flame_response};
+use crate::api::profile::{AskedFlame, flame_response};
 use crate::app::Core;
 
 /// The flame graph in the format asked for: flamebearer JSON, if nothing is said.
@@ -27,9 +27,10 @@ pub(super) async fn flame(
             Ok(graph.telling("exactness", selected.exactness(&answer.exactness)).into_response())
         }
         Some(format) => {
-            let (text, uri) = (TextParameters::default(), Uri::default());
+            let uri = Uri::default();
             let if_empty = Some(selected.no_samples(question.scope));
-            let asked = AskedFlame { query: &selected.query, format, text: &text, uri: &uri, headers, if_empty };
+            let asked =
+                AskedFlame { query: &selected.query, format, text: &question.drawing, uri: &uri, headers, if_empty };
             Ok(flame_response(core, tenant, &asked).await?)
         }
     }

@@ -7,8 +7,9 @@ use hotspan_analysis::Analysis;
 use hotspan_analysis::gather::{ExplainQuery, requests_of};
 use hotspan_analysis::ledger_summary::{Reach, ledger_summary};
 use hotspan_analysis::merged_tree::{kinds_of_names, merged_tree, short_merged_tree};
+use hotspan_formats::count_text;
 use hotspan_formats::flamebearer::Flamebearer;
-use hotspan_formats::text_flame::{TextFlameOptions, text_flame};
+use hotspan_formats::text_flame::text_flame;
 use hotspan_model::{ProfileType, TenantId};
 use hotspan_query::CohortScope;
 use serde_json::{Value, json};
@@ -56,8 +57,8 @@ pub(super) async fn ledger(
 }
 
 fn as_text(analysis: &Analysis, duration: i64, parts: &[(&str, Option<&String>, i64)]) -> String {
-    let mut text =
-        format!("{} requests, {:.3} ms on average\n", analysis.explanation.slow.spans, duration as f64 / 1e6);
+    let requests = count_text(analysis.explanation.slow.spans as u64);
+    let mut text = format!("{requests} requests, {:.3} ms on average\n", duration as f64 / 1e6);
     for (kind, label, ns) in parts {
         let share = *ns as f64 / duration.max(1) as f64 * 100.0;
         let label = label.map_or(String::new(), |label| format!("  {label}"));
@@ -76,8 +77,7 @@ pub(super) async fn merged(
     if question.format.as_deref() == Some("merged_text") {
         // A terminal has few lines: what frameworks call on the way to own code would fill them.
         let (tree, pruned) = short_merged_tree(&analysis.vocabulary, &analysis.ledger, 0).pruned(question.max_nodes);
-        let unit = "nanoseconds".to_owned();
-        let options = TextFlameOptions { unit, folded: pruned.nodes, ..TextFlameOptions::default() };
+        let options = question.drawing.options("nanoseconds", pruned.nodes);
         return Ok(text_flame(&tree, &options).into_response());
     }
     let whole = merged_tree(&analysis.vocabulary, &analysis.ledger, 0);

@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::api::QuestionError;
+use crate::api::profile::TextParameters;
 use crate::api::pyroscope::max_nodes;
 use crate::time_text::parse_time;
 
@@ -32,6 +33,8 @@ pub(crate) struct CohortBody {
     max_nodes: Option<i64>,
     limit: Option<usize>,
     links: Option<String>,
+    /// Columns that text is drawn in; without, nothing is cut.
+    width: Option<usize>,
 }
 
 /// What is to be shown of a cohort.
@@ -83,6 +86,7 @@ pub(crate) struct CohortQuestion {
     pub(crate) max_nodes: usize,
     /// Functions of a table.
     pub(crate) limit: usize,
+    pub(crate) drawing: TextParameters,
 }
 
 const HOUR: i64 = 3600 * 1_000_000_000;
@@ -157,6 +161,7 @@ impl CohortQuestion {
             format: body.format,
             max_nodes: max_nodes(body.max_nodes)?,
             limit: sink_limit.or(body.limit).unwrap_or(FUNCTIONS),
+            drawing: TextParameters::within(body.width),
             program,
         })
     }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use hotspan_formats::count_text;
 use hotspan_lake::Snapshot;
 use hotspan_model::{Exactness, TenantId};
 use hotspan_query::{Cohort, CohortScope, FlameQuery, MAX_COHORT_SPANS};
@@ -69,13 +70,14 @@ impl Selected {
     /// What a person is told if no sample answers: how many spans there are, and whose samples there may be instead.
     pub(super) fn no_samples(&self, scope: CohortScope) -> String {
         let profile_type = &self.query.profile_type;
+        let spans = count_text(self.requests() as u64);
         match (self.requests(), scope) {
             (0, _) => "no span matches in this time\n".to_owned(),
-            (spans, CohortScope::Span) => format!(
+            (_, CohortScope::Span) => format!(
                 "none of the {spans} spans has samples of {profile_type} of its own\n\
                  those of the spans they called count with scope subtree, the whole traces' with scope trace\n"
             ),
-            (spans, _) => format!("no samples of {profile_type} belong to the {spans} spans in this scope\n"),
+            _ => format!("no samples of {profile_type} belong to the {spans} spans in this scope\n"),
         }
     }
 

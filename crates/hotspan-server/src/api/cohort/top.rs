@@ -27,7 +27,8 @@ pub(super) async fn top(core: &Core, tenant: &TenantId, question: &CohortQuestio
             return Ok(selected.no_samples(question.scope).into_response());
         }
         Some("text" | "table") => {
-            return Ok(top_text(tree, &question.profile_type.sample_unit, question.limit).into_response());
+            let unit = &question.profile_type.sample_unit;
+            return Ok(top_text(tree, unit, question.limit, question.drawing.width()).into_response());
         }
         Some(other) => return Err(QuestionError::invalid(format!("format {other:?} is not known; use json or text"))),
     }

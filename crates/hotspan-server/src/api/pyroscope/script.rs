@@ -52,7 +52,7 @@ pub(super) async fn query(
         if parameters.format.as_deref() == Some("text") {
             let table = match answer.exactness.samples {
                 0 => no_samples(&core, &tenant, &whole).await?,
-                _ => top_text(&answer.tree, &whole.profile_type.sample_unit, count),
+                _ => top_text(&answer.tree, &whole.profile_type.sample_unit, count, drawing.width()),
             };
             return Ok(([(header::CONTENT_TYPE, "text/plain; charset=utf-8")], table).into_response());
         }
