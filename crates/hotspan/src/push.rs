@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use clap::Args;
+use hotspan_formats::count_text;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::client::{Client, ServerArguments};
@@ -149,7 +150,7 @@ fn short_name(id: &str) -> Option<String> {
 }
 
 fn counted(count: u64, noun: &str) -> String {
-    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+    if count == 1 { format!("1 {noun}") } else { format!("{} {noun}s", count_text(count)) }
 }
 
 /// Smaller files are gone before a bar could be read.

@@ -1,13 +1,14 @@
 //! `hotspan query`: TraceQL from a terminal, answered by a running server.
 
 use clap::Args;
+use hotspan_formats::{count_text, duration_text};
 use hotspan_traceql::Program;
 use hotspan_traceql::ast::Sink;
 use serde_json::{Value, json};
 
 use crate::client::{Client, ServerArguments};
-use crate::screen::say;
-use crate::table::{Align, Table, duration_text};
+use crate::screen::{Screen, say};
+use crate::table::{Column, Table};
 use crate::traces::probably_meant;
 
 /// Ask a server with TraceQL: traces as a table, series, or the code of the spans
@@ -78,7 +79,7 @@ fn cohort(client: &Client, arguments: &QueryArguments) -> anyhow::Result<String>
         (false, true) => "json",
         (false, false) => "text",
     };
-    let body = json!({
+    let mut body = json!({
         "query": arguments.query,
         "from": arguments.from,
         "to": arguments.to,
@@ -86,6 +87,9 @@ fn cohort(client: &Client, arguments: &QueryArguments) -> anyhow::Result<String>
         "links": arguments.links,
         "format": format,
     });
+    if let Some(width) = Screen::of(None).width() {
+        body["width"] = json!(width);
+    }
     let answer = client.post_json("/api/v1/cohort", &body)?;
     if arguments.json { Ok(format!("{:#}", answer.json()?)) } else { Ok(answer.text()) }
 }
@@ -99,13 +103,13 @@ fn traces(client: &Client, arguments: &QueryArguments) -> anyhow::Result<String>
         return Ok(format!("{answer:#}"));
     }
     let mut table = Table::new(&[
-        ("trace", Align::Left),
-        ("start", Align::Left),
-        ("duration", Align::Right),
-        ("service", Align::Left),
-        ("root", Align::Left),
-        ("spans", Align::Right),
-        ("slowest match", Align::Left),
+        ("trace", Column::Id),
+        ("start", Column::Id),
+        ("duration", Column::Number),
+        ("service", Column::Text),
+        ("root", Column::Text),
+        ("spans", Column::Number),
+        ("slowest match", Column::Text),
     ]);
     for trace in list(&answer["traces"]) {
         let start: i64 = number_in(&trace["startTimeUnixNano"]);
@@ -128,7 +132,7 @@ fn traces(client: &Client, arguments: &QueryArguments) -> anyhow::Result<String>
             duration_text(trace["durationMs"].as_i64().unwrap_or(0).saturating_mul(1_000_000)),
             text(&trace["rootServiceName"]),
             text(&trace["rootTraceName"]),
-            matched.to_string(),
+            count_text(matched),
             slowest,
         ]);
     }
@@ -137,7 +141,7 @@ fn traces(client: &Client, arguments: &QueryArguments) -> anyhow::Result<String>
         let told = std::iter::once(nothing).chain(probably_meant(client, &arguments.query));
         return Ok(told.collect::<Vec<_>>().join("\n"));
     }
-    Ok(table.draw())
+    Ok(table.draw(Screen::of(None).width()))
 }
 
 fn series(client: &Client, arguments: &QueryArguments) -> anyhow::Result<String> {
@@ -147,7 +151,7 @@ fn series(client: &Client, arguments: &QueryArguments) -> anyhow::Result<String>
     if arguments.json {
         return Ok(format!("{answer:#}"));
     }
-    let mut table = Table::new(&[("series", Align::Left), ("value", Align::Right)]);
+    let mut table = Table::new(&[("series", Column::Text), ("value", Column::Number)]);
     for series in list(&answer["series"]) {
         let labels = list(&series["labels"]);
         let name = labels.iter().map(attribute_text).collect::<Vec<_>>().join(" ");
@@ -157,7 +161,7 @@ fn series(client: &Client, arguments: &QueryArguments) -> anyhow::Result<String>
     if table.is_empty() {
         return Ok(format!("no span matches between {} and {}", arguments.from, arguments.to));
     }
-    Ok(table.draw())
+    Ok(table.draw(Screen::of(None).width()))
 }
 
 /// `key=value`, for an attribute as OTLP writes it. Of many values, which come as a JSON list, the first.

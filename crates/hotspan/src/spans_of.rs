@@ -1,11 +1,12 @@
 //! `hotspan spans-of FUNCTION`: which operations and traces spend how much in a function.
 
 use clap::Args;
+use hotspan_formats::{count_text, duration_text, rate_text, value_text};
 use serde_json::Value;
 
 use crate::client::{Client, ServerArguments};
-use crate::screen::say;
-use crate::table::{Align, Table, duration_text};
+use crate::screen::{Screen, say};
+use crate::table::{Column, Table};
 
 /// Show which operations, services and traces spend how much in a function
 #[derive(Debug, Args)]
@@ -81,7 +82,11 @@ fn last_part(name: &str) -> String {
 
 fn draw(answer: &Value, arguments: &SpansOfArguments) -> String {
     let unit = answer["unit"].as_str().unwrap_or_default();
-    let value = |value: &Value| value_text(value.as_f64().unwrap_or(0.0), unit);
+    let screen = Screen::of(None).width();
+    let value = |value: &Value| match value.as_i64() {
+        Some(whole) => value_text(whole, unit),
+        None => rate_text(value.as_f64().unwrap_or(0.0), unit),
+    };
     if !is_found(answer) {
         return format!(
             "no sample of {} between {} and {}; names must fit whole or by their last part, --regex takes a pattern",
@@ -96,31 +101,31 @@ fn draw(answer: &Value, arguments: &SpansOfArguments) -> String {
         value(&answer["unlinked_value"])
     ));
     let mut operations = Table::new(&[
-        ("service", Align::Left),
-        ("operation", Align::Left),
-        ("in it", Align::Right),
-        ("spans", Align::Right),
-        ("a span", Align::Right),
-        ("example", Align::Left),
+        ("service", Column::Text),
+        ("operation", Column::Text),
+        ("in it", Column::Number),
+        ("spans", Column::Number),
+        ("a span", Column::Number),
+        ("example", Column::Id),
     ]);
     for row in answer["operations"].as_array().into_iter().flatten() {
         operations.row([
             row["service"].as_str().unwrap_or_default().to_owned(),
             row["operation"].as_str().unwrap_or_default().to_owned(),
             value(&row["value"]),
-            row["spans"].to_string(),
+            count_text(row["spans"].as_u64().unwrap_or(0)),
             value(&row["value_per_span"]),
             row["traces"][0].as_str().unwrap_or_default().to_owned(),
         ]);
     }
-    text.push_str(&operations.draw());
+    text.push_str(&operations.draw(screen));
     let mut spans = Table::new(&[
-        ("trace", Align::Left),
-        ("span", Align::Left),
-        ("service", Align::Left),
-        ("name", Align::Left),
-        ("duration", Align::Right),
-        ("in it", Align::Right),
+        ("trace", Column::Id),
+        ("span", Column::Id),
+        ("service", Column::Text),
+        ("name", Column::Text),
+        ("duration", Column::Number),
+        ("in it", Column::Number),
     ]);
     for row in answer["spans"].as_array().into_iter().flatten() {
         spans.row([
@@ -134,15 +139,7 @@ fn draw(answer: &Value, arguments: &SpansOfArguments) -> String {
     }
     if !spans.is_empty() {
         text.push('\n');
-        text.push_str(&spans.draw());
+        text.push_str(&spans.draw(screen));
     }
     text
-}
-
-fn value_text(value: f64, unit: &str) -> String {
-    match unit {
-        "nanoseconds" => duration_text(value.round() as i64),
-        "count" | "" => format!("{value:.1}"),
-        unit => format!("{value:.0} {unit}"),
-    }
 }

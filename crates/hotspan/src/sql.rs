@@ -1,14 +1,14 @@
 //! `hotspan sql`: read-only SQL from a terminal, answered by a running server.
 
-use std::io::Write;
 use std::path::PathBuf;
 
-use anyhow::Context as _;
 use clap::Args;
+use hotspan_formats::count_text;
 use serde_json::{Value, json};
 
 use crate::client::{Client, ServerArguments};
-use crate::table::{Align, Table};
+use crate::screen::{Screen, write_answer};
+use crate::table::{Column, Table};
 
 /// Ask a server with SQL, read-only
 #[derive(Debug, Args)]
@@ -47,36 +47,56 @@ pub(crate) fn run(arguments: &SqlArguments) -> anyhow::Result<()> {
             anyhow::bail!("{error}");
         }
         if arguments.format == "table" {
-            bytes = drawn(&json).into_bytes();
+            bytes = drawn(&json, Screen::of(arguments.output.as_deref()).width()).into_bytes();
         } else {
             bytes.push(b'\n');
         }
     }
-    match &arguments.output {
-        Some(file) => std::fs::write(file, bytes).with_context(|| format!("writing {}", file.display())),
-        None => std::io::stdout().write_all(&bytes).context("writing the answer"),
-    }
+    write_answer(&bytes, arguments.output.as_deref(), format == "arrow")
 }
 
-fn drawn(answer: &Value) -> String {
+/// The answer for a screen of this width, if there is one.
+fn drawn(answer: &Value, screen: Option<usize>) -> String {
     let no_columns = Vec::new();
     let columns = answer["columns"].as_array().unwrap_or(&no_columns);
+    if let Some(text) = single_text(answer, columns) {
+        return lines_of(text, screen.is_some());
+    }
     let name = |column: &Value| column["name"].as_str().unwrap_or_default().to_owned();
     let names: Vec<String> = columns.iter().map(name).collect();
-    let headings: Vec<(&str, Align)> =
-        names.iter().zip(columns).map(|(name, column)| (name.as_str(), side_of(&column["type"]))).collect();
+    let headings: Vec<(&str, Column)> =
+        names.iter().zip(columns).map(|(name, column)| (name.as_str(), column_of(&column["type"]))).collect();
     let mut table = Table::new(&headings);
     for row in answer["rows"].as_array().into_iter().flatten() {
         table.cells(names.iter().map(|name| cell(&row[name])).collect());
     }
     let count = answer["row_count"].as_u64().unwrap_or(0);
-    format!("{}({count} {})\n", table.draw(), if count == 1 { "row" } else { "rows" })
+    format!("{}({} {})\n", table.draw(screen), count_text(count), if count == 1 { "row" } else { "rows" })
 }
 
-fn side_of(column_type: &Value) -> Align {
+/// The text that is all of an answer, such as collapsed stacks: a table around it would only be in the way.
+fn single_text<'a>(answer: &'a Value, columns: &[Value]) -> Option<&'a str> {
+    match (columns, answer["rows"].as_array()?.as_slice()) {
+        ([column], [row]) if column["type"].as_str()?.contains("Utf8") => row[column["name"].as_str()?].as_str(),
+        _ => None,
+    }
+}
+
+/// A text as it is. A terminal gets no escape sequences: names come from anybody.
+fn lines_of(text: &str, is_terminal: bool) -> String {
+    let is_harmless = |character: &char| !is_terminal || !character.is_control() || matches!(character, '\n' | '\t');
+    let mut lines: String =
+        text.chars().map(|character| if is_harmless(&character) { character } else { '?' }).collect();
+    if !lines.ends_with('\n') {
+        lines.push('\n');
+    }
+    lines
+}
+
+fn column_of(column_type: &Value) -> Column {
     let text = column_type.as_str().unwrap_or_default();
     let is_number = ["Int", "UInt", "Float", "Decimal"].iter().any(|kind| text.starts_with(kind));
-    if is_number { Align::Right } else { Align::Left }
+    if is_number { Column::Number } else { Column::Text }
 }
 
 fn cell(value: &Value) -> String {
@@ -99,6 +119,23 @@ mod tests {
             "rows": [{"name": "checkout", "n": 12, "m": {"a": "b"}}, {"name": null, "n": 5, "m": null}],
             "row_count": 2,
         });
-        assert_eq!(drawn(&answer), "name       n  m\ncheckout  12  {\"a\":\"b\"}\n           5\n(2 rows)\n");
+        assert_eq!(drawn(&answer, None), "name       n  m\ncheckout  12  {\"a\":\"b\"}\n           5\n(2 rows)\n");
+    }
+
+    /// Scenario: collapsed stacks, alone and beside a service, on a terminal and in a pipe.
+    /// Guarantee: alone they are lines as they are, without escape sequences on a terminal; in a table they are cut to the
+    /// screen, and whole in a pipe.
+    #[test]
+    fn long_texts_can_be_read() {
+        let stacks = "main;serve;pa\u{1b}rse 90\n".repeat(40);
+        let columns = json!([{"name": "service", "type": "Utf8"}, {"name": "stacks", "type": "Utf8"}]);
+        let alone = json!({ "columns": [columns[1]], "rows": [{"stacks": stacks}], "row_count": 1 });
+        assert_eq!(drawn(&alone, None), stacks);
+        assert_eq!(drawn(&alone, Some(80)), stacks.replace('\u{1b}', "?"));
+        let beside = json!({ "columns": columns, "rows": [{"service": "shop", "stacks": stacks}], "row_count": 1 });
+        let narrow = drawn(&beside, Some(80));
+        assert!(narrow.contains("shop     main;serve;pa?rse 90↵"), "{narrow}");
+        assert!(narrow.lines().all(|line| line.chars().count() <= 80), "{narrow}");
+        assert!(drawn(&beside, None).lines().any(|line| line.chars().count() > 800));
     }
 }

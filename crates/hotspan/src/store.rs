@@ -4,6 +4,7 @@ use std::io::{IsTerminal, Write};
 use std::path::Path;
 
 use clap::{Args, Subcommand};
+use hotspan_formats::count_text;
 use hotspan_lake::LakeError;
 use hotspan_lake::check::{CheckReport, Progress, check};
 use hotspan_lake::stats::StoreStats;
@@ -112,9 +113,9 @@ fn compact_text(done: &Compacted) -> String {
         let (segments, bytes) = levels.fold((0, 0), |(segments, bytes), level| {
             (segments + level.segments, bytes + level.bytes + level.index_bytes)
         });
-        format!("{segments} segments with {}", store_table::size(bytes))
+        format!("{} segments with {}", count_text(segments), store_table::size(bytes))
     };
-    let merges = if done.jobs == 1 { "1 merge".to_owned() } else { format!("{} merges", done.jobs) };
+    let merges = if done.jobs == 1 { "1 merge".to_owned() } else { format!("{} merges", count_text(done.jobs)) };
     let freed = store_table::size(done.before.removed_bytes);
     format!(
         "{} became {} in {merges}; {freed} that were replaced before are deleted\n\n{}",
@@ -127,9 +128,9 @@ fn compact_text(done: &Compacted) -> String {
 fn check_text(report: &CheckReport) -> String {
     let mut text = format!(
         "{} segments in {} objects: {} rows, {} read\n",
-        report.segments,
-        report.objects,
-        report.rows,
+        count_text(report.segments),
+        count_text(report.objects),
+        count_text(report.rows),
         store_table::size(report.bytes)
     );
     for path in &report.orphans {

@@ -1,5 +1,6 @@
 //! What a store holds, as a table for people and as JSON for machines.
 
+use hotspan_formats::count_text;
 use hotspan_lake::stats::{LevelStats, StoreStats};
 use hotspan_server::time_as_text;
 use serde_json::json;
@@ -31,7 +32,10 @@ pub(crate) fn as_text(stats: &StoreStats) -> String {
     text.push_str(&format!("\ncatalog version {}, tenants {}\n", stats.version, stats.tenants));
     if stats.removed_segments > 0 {
         let size = size(stats.removed_bytes);
-        text.push_str(&format!("{} removed segments, {size}, wait to be deleted\n", stats.removed_segments));
+        text.push_str(&format!(
+            "{} removed segments, {size}, wait to be deleted\n",
+            count_text(stats.removed_segments)
+        ));
     }
     text
 }
@@ -40,8 +44,8 @@ fn row(table: &str, level: &str, stats: &LevelStats) -> [String; 8] {
     [
         table.to_owned(),
         level.to_owned(),
-        stats.segments.to_string(),
-        stats.rows.to_string(),
+        count_text(stats.segments),
+        count_text(stats.rows),
         size(stats.bytes + stats.index_bytes),
         bytes_per_row(stats).map_or_else(|| "-".to_owned(), |bytes| format!("{bytes:.1}")),
         time_as_text(stats.min_time),
@@ -124,7 +128,7 @@ mod tests {
         let at = |line: &str, part: &str| line.find(part).unwrap_or_else(|| panic!("{line:?} lacks {part:?}"));
         assert_eq!(at(lines[0], "from"), at(lines[2], "1970-01-01"), "{text}");
         assert_eq!(at(lines[0], "until"), at(lines[3], "2023-11-14"), "{text}");
-        assert!(lines[3].starts_with("total") && lines[3].contains("1000005"), "{text}");
+        assert!(lines[3].starts_with("total") && lines[3].contains("1,000,005"), "{text}");
         assert!(lines[1].contains("1.00 KiB") && lines[1].contains("204.8"), "{text}");
     }
 }

@@ -523,6 +523,13 @@ fn the_command_line_asks_too() {
     assert!(ok && top.contains("json.Unmarshal"), "{top}");
     let (ok, flame, _) = hotspan(&server, &["query", "{ name = \"place\" } | flame(cpu)", "--scope", "subtree"]);
     assert!(ok && flame.contains("price") && flame.contains("lookupTaxRate"), "{flame}");
+    let widest = |width: Value| {
+        let query = "{ name = \"place\" } | flame(cpu)";
+        let body = json!({ "query": query, "scope": "subtree", "format": "text", "width": width });
+        let drawn = ask(&server, "/api/v1/cohort", &body).text();
+        drawn.lines().map(|line| line.chars().count()).max().unwrap()
+    };
+    assert!(widest(json!(45)) <= 45 && widest(json!(null)) > 45, "the width of the terminal counts");
     let slow = "{ name = \"calculate\" && duration > 500ms } | diff({ name = \"calculate\" && duration < 500ms }, cpu)";
     let (ok, diff, _) = hotspan(&server, &["query", slow]);
     assert!(ok && diff.contains("json.Unmarshal") && diff.contains("4 against 8"), "{diff}");
@@ -555,7 +562,7 @@ fn the_command_line_asks_too() {
     let (ok, rates, _) = hotspan(&server, &["query", "{ } | count_over_time() by(resource.service.name)"]);
     assert!(ok && rates.contains("order") && rates.contains("12"), "{rates}");
     let (ok, spans, _) = hotspan(&server, &["spans-of", "lookupTaxRate"]);
-    assert!(ok && spans.contains("calculate") && spans.contains("400ms"), "{spans}");
+    assert!(ok && spans.contains("calculate") && spans.contains("400 ms"), "{spans}");
     let (ok, spans, _) = hotspan(&server, &["spans-of", "Unmarshal"]);
     assert!(ok && spans.starts_with("json.Unmarshal\n") && spans.contains("calculate"), "{spans}");
     let select = "{ name = \"calculate\" && duration > 500ms } | select(profile.cpu, profile.function)";

@@ -135,7 +135,7 @@ fn a_client_that_goes_away_ends_its_question() {
 }
 
 /// Scenario: the command asks a server, once well and once badly.
-/// Guarantee: a table on the terminal; a wrong statement ends the command with the server's message.
+/// Guarantee: a table on the terminal, and a single text as it is; a wrong statement ends the command with the server's message.
 #[test]
 fn by_command() {
     let store = tempfile::tempdir().unwrap();
@@ -146,6 +146,8 @@ fn by_command() {
     };
     let good = run("SELECT service, count(*) AS spans FROM spans GROUP BY service");
     assert_eq!(String::from_utf8_lossy(&good.stdout), "service  spans\nshop         3\n(1 row)\n");
+    let stacks = run("SELECT 'main;a 1' || chr(10) || 'main;b 2' AS stacks");
+    assert_eq!(String::from_utf8_lossy(&stacks.stdout), "main;a 1\nmain;b 2\n");
     let bad = run("SELECT nothing FROM spans");
     assert!(!bad.status.success());
     assert!(String::from_utf8_lossy(&bad.stderr).contains("nothing"), "{}", String::from_utf8_lossy(&bad.stderr));

@@ -11,7 +11,7 @@ use clap::Args;
 pub(crate) use meant::probably_meant;
 
 use crate::client::{Client, ServerArguments};
-use crate::screen::say;
+use crate::screen::{Screen, say};
 
 /// Which traces to list.
 #[derive(Debug, Args)]
@@ -46,9 +46,9 @@ pub(crate) struct TracesArguments {
 pub(crate) struct TraceArguments {
     /// Its id, as `hotspan traces` lists it
     id: String,
-    /// Columns to draw in
-    #[arg(long, env = "COLUMNS", default_value_t = 120, hide_env_values = true)]
-    width: usize,
+    /// Columns to draw in [default: those of the terminal]
+    #[arg(long, value_name = "COLUMNS")]
+    width: Option<usize>,
     /// Most spans to draw; 0 draws all
     #[arg(long, short = 'n', default_value_t = 500)]
     limit: usize,
@@ -77,7 +77,7 @@ pub(crate) fn run_search(arguments: &TracesArguments) -> anyhow::Result<()> {
         return Ok(());
     }
     let found = answer.json()?;
-    say(found_table::render(&found, arguments.limit).trim_end());
+    say(found_table::render(&found, arguments.limit, Screen::of(None).width()).trim_end());
     if found["traces"].as_array().is_none_or(Vec::is_empty) {
         probably_meant(&client, &arguments.query).iter().for_each(|line| say(line));
     }
@@ -99,6 +99,7 @@ pub(crate) fn run_trace(arguments: &TraceArguments) -> anyhow::Result<()> {
     // A trace is worth drawing without its profiles too.
     let profile = client.get(&format!("/api/v1/trace/{}/profile-summary", arguments.id), &[]);
     let profile = profile.and_then(|answer| answer.json()).unwrap_or_default();
-    say(waterfall::render(&tree, &profile["spans"], arguments.width, arguments.limit).trim_end());
+    let width = arguments.width.or_else(|| Screen::of(None).width());
+    say(waterfall::render(&tree, &profile["spans"], width, arguments.limit).trim_end());
     Ok(())
 }

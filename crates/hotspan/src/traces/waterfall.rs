@@ -2,37 +2,41 @@
 
 use std::collections::HashSet;
 
+use hotspan_formats::{count_text, duration_text, shortened};
 use hotspan_server::time_as_text;
 use serde_json::Value;
 
 use super::span_tree::{SpanTree, TreeSpan};
-use crate::table::duration_text;
 
 /// Characters for durations and shares.
 const NUMBERS: usize = 9;
+/// Columns that bars reach to where nobody says how many there are.
+const COLUMNS: usize = 120;
 /// Bars are at least this wide, however narrow the terminal is.
 const NARROWEST_BAR: usize = 16;
 
-/// The waterfall in `width` columns, at most `limit` spans of it (0 is all). `profile` has sums by span id.
-pub(super) fn render(tree: &SpanTree, profile: &Value, width: usize, limit: usize) -> String {
+/// The waterfall in `width` columns, at most `limit` spans of it (0 is all). Without a width, names are whole. `profile` has sums
+/// by span id.
+pub(super) fn render(tree: &SpanTree, profile: &Value, width: Option<usize>, limit: usize) -> String {
     let start = tree.spans.iter().map(|span| span.start).min().unwrap_or(0);
     let end = tree.spans.iter().map(|span| span.end).max().unwrap_or(start).max(start + 1);
     let services: HashSet<&str> = tree.spans.iter().map(|span| span.service.as_str()).collect();
     let failed = tree.spans.iter().filter(|span| span.failed).count();
     let mut text = format!(
         "{} spans, {} services, {}, started {}{}\n\n",
-        tree.spans.len(),
-        services.len(),
+        count_text(tree.spans.len() as u64),
+        count_text(services.len() as u64),
         duration_text(end - start),
         time_as_text(start),
-        if failed > 0 { format!(", {failed} failed") } else { String::new() },
+        if failed > 0 { format!(", {} failed", count_text(failed as u64)) } else { String::new() },
     );
     let shown = if limit == 0 { tree.spans.len() } else { limit.min(tree.spans.len()) };
     let labels: Vec<String> = tree.spans[..shown].iter().map(label).collect();
     let widest = labels.iter().map(|label| label.chars().count()).max().unwrap_or(0);
     let fixed = 2 * (NUMBERS + 2);
-    let label_width = widest.min(width.saturating_sub(fixed + NARROWEST_BAR + 2)).max(20);
-    let bar_width = width.saturating_sub(label_width + fixed + 2).max(NARROWEST_BAR);
+    let room = width.map_or(usize::MAX, |width| width.saturating_sub(fixed + NARROWEST_BAR + 2));
+    let label_width = widest.min(room).max(20);
+    let bar_width = width.unwrap_or(COLUMNS).saturating_sub(label_width + fixed + 2).max(NARROWEST_BAR);
     text.push_str(&format!("{:label_width$}  {:>NUMBERS$}  {:>NUMBERS$}\n", "span", "duration", "on CPU"));
     for (span, label) in tree.spans[..shown].iter().zip(&labels) {
         let duration = span.end - span.start;
@@ -50,7 +54,10 @@ pub(super) fn render(tree: &SpanTree, profile: &Value, width: usize, limit: usiz
         text.push('\n');
     }
     if shown < tree.spans.len() {
-        text.push_str(&format!("… and {} more spans; --limit 0 draws all\n", tree.spans.len() - shown));
+        text.push_str(&format!(
+            "… and {} more spans; --limit 0 draws all\n",
+            count_text((tree.spans.len() - shown) as u64)
+        ));
     }
     text
 }
@@ -71,11 +78,9 @@ fn label(span: &TreeSpan) -> String {
 
 /// Cut or padded to a width.
 fn fitted(text: &str, width: usize) -> String {
-    let length = text.chars().count();
-    if length > width {
-        return text.chars().take(width.saturating_sub(1)).chain(['…']).collect();
-    }
-    format!("{text}{}", " ".repeat(width - length))
+    let cut = shortened(text, width);
+    let length = cut.chars().count();
+    cut + &" ".repeat(width - length)
 }
 
 /// Eighths of a cell, so that short spans differ.
@@ -117,13 +122,18 @@ mod tests {
             json!({ "trace": { "resourceSpans": [{ "resource": resource, "scopeSpans": [{ "spans": spans }] }] } });
         let tree = SpanTree::read(&answer).unwrap();
         let profile = json!({ "0303030303030303": { "cpu_ns": 25_000_000 } });
-        let text = render(&tree, &profile, 80, 0);
+        let text = render(&tree, &profile, Some(80), 0);
         let lines: Vec<&str> = text.lines().skip(3).collect();
         assert!(lines[0].starts_with("shop op1") && lines[1].starts_with("├ shop op2"), "{text}");
         assert!(lines[2].starts_with("└ shop op3") && lines[2].contains("50 %"), "{text}");
         let width = |line: &str| line.chars().filter(|character| *character == '█').count();
         assert_eq!(width(lines[0]), width(lines[1]) + width(lines[2]), "{text}");
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
-        assert!(render(&tree, &profile, 80, 1).contains("2 more spans"));
+        assert!(render(&tree, &profile, Some(80), 1).contains("2 more spans"));
+        let long = "op2 that has much to say about what it does, and does not come to an end before a hundred columns";
+        let answer = serde_json::from_str(&answer.to_string().replace("op2", long)).unwrap();
+        let tree = SpanTree::read(&answer).unwrap();
+        assert!(render(&tree, &profile, Some(80), 0).lines().all(|line| line.chars().count() <= 80));
+        assert!(render(&tree, &profile, None, 0).contains(long), "a pipe gets all");
     }
 }
