@@ -32,6 +32,7 @@ mod owners;
 mod path_sums;
 mod process;
 pub mod request_statistics;
+mod sample_times;
 mod sampled_time;
 mod samples;
 mod scan;

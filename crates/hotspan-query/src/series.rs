@@ -66,6 +66,14 @@ impl SeriesIndex {
         });
         entries.collect()
     }
+
+    /// The starts of the first and the last hour that any of these series was seen in. The ids are sorted.
+    fn hours_of(&self, series: &[u64]) -> Option<(i64, i64)> {
+        let is_seen = |ids: &BTreeSet<SeriesId>| ids.iter().any(|id| series.binary_search(&id.0).is_ok());
+        let mut hours = self.hours.iter().filter(|(_, ids)| is_seen(ids)).map(|(hour, _)| *hour);
+        let first = hours.next()?;
+        Some((first, hours.next_back().unwrap_or(first)))
+    }
 }
 
 impl Engine {
@@ -82,6 +90,19 @@ impl Engine {
         let mut index = memory.series.lock().await;
         index.catch_up(self.lake(), snapshot, tenant).await?;
         Ok(index.select(selector, from, until))
+    }
+
+    /// The starts of the first and the last hour that any of these series was seen in. The ids are sorted.
+    pub(crate) async fn hours_of_series(
+        &self,
+        tenant: &TenantId,
+        snapshot: &Snapshot,
+        series: &[u64],
+    ) -> Result<Option<(i64, i64)>> {
+        let memory = self.memory(tenant);
+        let mut index = memory.series.lock().await;
+        index.catch_up(self.lake(), snapshot, tenant).await?;
+        Ok(index.hours_of(series))
     }
 
     /// The profile types that were seen, sorted.

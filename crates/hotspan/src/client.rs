@@ -40,6 +40,8 @@ pub(crate) struct Client {
 #[derive(Debug, Clone)]
 pub(crate) struct Answer {
     pub(crate) body: Vec<u8>,
+    /// How many samples it rests on, where the server says it.
+    pub(crate) samples: Option<u64>,
 }
 
 impl Answer {
@@ -161,10 +163,13 @@ impl Client {
             ),
         };
         let status = response.status();
+        let exactness = response.headers().get("hotspan-exactness").and_then(|json| json.to_str().ok());
+        let exactness: Option<Value> = exactness.and_then(|json| serde_json::from_str(json).ok());
+        let samples = exactness.and_then(|exactness| exactness["samples"].as_u64());
         let body = response.body_mut().with_config().limit(MAX_ANSWER).read_to_vec();
         let body = body.with_context(|| format!("reading the answer of {}{path}", self.base))?;
         if status.is_success() {
-            return Ok(Answer { body });
+            return Ok(Answer { body, samples });
         }
         bail!("{}", refusal(status, &body, &self.base, path))
     }

@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
+use anyhow::bail;
 use clap::{Args, ValueEnum};
 
-use crate::client::{Client, ServerArguments};
+use crate::client::{Answer, Client, ServerArguments};
 use crate::screen::{Screen, TimeArguments, write_answer};
 
 #[derive(Debug, Args)]
@@ -99,14 +100,25 @@ pub(crate) fn run(arguments: &FlameArguments) -> anyhow::Result<()> {
     let mut question = arguments.time.parameters();
     question.extend([
         ("query", arguments.query.clone()),
-        ("format", format.name().to_owned()),
         ("min_percent", arguments.min_percent.to_string()),
         ("lines", arguments.lines.to_string()),
     ]);
     question.extend(arguments.max_nodes.map(|nodes| ("max_nodes", nodes.to_string())));
     question.extend(screen.parameters());
-    let answer = Client::new(&arguments.server).ask("/api/v1/query", &question)?;
+    let answer = ask(&arguments.server, &question, format.name())?;
     write_answer(&answer.body, arguments.output.as_deref(), format == FlameFormat::Pprof)
+}
+
+/// The answer in a form. If no sample is behind it, that is an error, which says what there is instead.
+fn ask(server: &ServerArguments, question: &[(&str, String)], format: &str) -> anyhow::Result<Answer> {
+    let client = Client::new(server);
+    let answer_as = |format: &str| client.ask("/api/v1/query", &[question, &[("format", format.to_owned())]].concat());
+    let answer = answer_as(format)?;
+    if answer.samples != Some(0) {
+        return Ok(answer);
+    }
+    let told = if format == "text" { answer } else { answer_as("text")? };
+    bail!("{}", told.text().trim_end())
 }
 
 #[derive(Debug, Args)]
@@ -131,8 +143,7 @@ pub(crate) fn run_top(arguments: &TopArguments) -> anyhow::Result<()> {
     let mut question = arguments.time.parameters();
     question.push(("query", format!("topk({}, {})", arguments.limit.max(1), arguments.query)));
     question.extend(Screen::of(None).parameters());
-    question.push(("format", if arguments.json { "json" } else { "text" }.to_owned()));
-    let answer = Client::new(&arguments.server).ask("/api/v1/query", &question)?;
+    let answer = ask(&arguments.server, &question, if arguments.json { "json" } else { "text" })?;
     write_answer(&answer.body, None, false)
 }
 

@@ -80,8 +80,38 @@ fn flame_in_every_form() {
 
     let wrong = hotspan(&server, &["flame", "order-service.cpu{region="]);
     assert!(!wrong.status.success() && String::from_utf8_lossy(&wrong.stderr).contains("character"), "{wrong:?}");
-    let nothing = printed(&server, &["flame", "nobody.cpu"]);
-    assert!(nothing.starts_with("no samples") && nothing.contains("order-service"), "{nothing}");
+}
+
+/// What a command says that has nothing to print.
+fn complaint(server: &Server, arguments: &[&str]) -> String {
+    let output = hotspan(server, arguments);
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0), "{arguments:?}: {output:?}");
+    String::from_utf8(output.stderr).unwrap()
+}
+
+/// Scenario: questions that no sample answers: a service that nobody knows, and samples that are older than the time asked for;
+/// in every form, into files, and as a table.
+/// Guarantee: the command fails, writes nothing, and says what there is instead or when; asked as it says, there is an answer.
+#[test]
+fn nothing_to_draw_is_an_error() {
+    let (store, server) = start();
+    ingest(&server, "order-service.cpu", 10, "main;serve 900000");
+    let until = now_nanos() / 1_000_000_000 - 3 * 3600;
+    let old = format!("/ingest?name=pushed.cpu&from={}&until={until}&sampleRate=1000000000", until - 10);
+    assert_eq!(server.post(&old, "text/plain", b"main;work 900000").unwrap().status, 200);
+
+    let nobody = complaint(&server, &["flame", "nobody.cpu"]);
+    assert!(nobody.starts_with("hotspan: no samples") && nobody.contains("order-service"), "{nobody}");
+    for name in ["flame.svg", "flame.pb.gz", "flame.html", "flame.json", "flame.collapsed", "flame.speedscope.json"] {
+        let file = store.path().join(name);
+        let told = complaint(&server, &["flame", "pushed.cpu", "-o", file.to_str().unwrap()]);
+        assert!(told.contains("there are some ") && !told.contains("types that there are"), "{told}");
+        assert!(!file.exists(), "{name}");
+    }
+    complaint(&server, &["top", "pushed.cpu", "--json"]);
+    let told = complaint(&server, &["top", "pushed.cpu"]);
+    let from = told.split("--from ").nth(1).unwrap().trim();
+    assert!(printed(&server, &["top", "pushed.cpu", "--from", from]).contains("work"), "{told}");
 }
 
 /// Scenario: functions with long names, asked for with the width of a terminal and without one.

@@ -1,13 +1,15 @@
-//! What a person is told whose question no sample answers: what was asked for, and what there is instead.
+//! What a person is told whose question no sample answers: what was asked for, and when or of what there are some instead.
 
 use std::collections::BTreeSet;
 
+use hotspan_lake::table::HOUR;
 use hotspan_model::labels::{PROFILE_TYPE, SERVICE_NAME};
 use hotspan_model::{ProfileType, TenantId};
 use hotspan_query::{FlameQuery, Matcher, SampleRow, Selector};
 
 use super::ApiError;
 use crate::app::Core;
+use crate::time_text::time_as_text;
 
 /// Samples of what is named that are looked at.
 const LOOKED_AT: usize = 1000;
@@ -22,6 +24,10 @@ pub(crate) async fn no_samples(core: &Core, tenant: &TenantId, query: &FlameQuer
     let ids = ids.chain(traces.iter().map(|trace| format!("trace_id=\"{trace}\"")));
     let asked: Vec<String> = labels.chain(ids).collect();
     let mut text = format!("no samples of {profile_type} match {{{}}} in this time\n", asked.join(", "));
+    if let Some(said) = other_times(core, tenant, query).await? {
+        text.push_str(&said);
+        return Ok(text);
+    }
     let elsewhere = services_of_ids(core, tenant, query).await?;
     if !elsewhere.is_empty() {
         text.push_str(&format!("what is named has samples of: {}\n", listed(&elsewhere)));
@@ -37,10 +43,37 @@ pub(crate) async fn no_samples(core: &Core, tenant: &TenantId, query: &FlameQuer
         return Ok(text);
     }
     match core.engine.profile_types(tenant, *from, *until).await? {
-        types if types.is_empty() => text.push_str("there are no profiles at all; ask for more time?\n"),
+        types if types.is_empty() => text.push_str(&when_at_all(core, tenant).await?),
         types => text.push_str(&format!("types that there are: {}\n", listed(&types))),
     }
     Ok(text)
+}
+
+/// When there are samples of the very thing that was asked for. Spans and traces are looked for whenever they ran in any case.
+async fn other_times(core: &Core, tenant: &TenantId, query: &FlameQuery) -> Result<Option<String>, ApiError> {
+    if !query.spans.is_empty() || !query.traces.is_empty() || query.owners.is_some() {
+        return Ok(None);
+    }
+    let times = core.engine.sample_times(tenant, &query.typed_selector()).await?;
+    let is_outside = |(first, last): &(i64, i64)| *first < query.from || *last >= query.until;
+    Ok(times.filter(is_outside).map(|times| format!("there are some {}\n", between(times))))
+}
+
+async fn when_at_all(core: &Core, tenant: &TenantId) -> Result<String, ApiError> {
+    let times = core.engine.sample_times(tenant, &Selector::default()).await?;
+    Ok(times.map_or_else(
+        || "there are no profiles at all\n".to_owned(),
+        |times| format!("there are profiles {}\n", between(times)),
+    ))
+}
+
+/// A range of time, and how to ask for its end, which is what most people mean.
+fn between((first, last): (i64, i64)) -> String {
+    let [first_text, last_text] = [first, last].map(time_as_text);
+    let range =
+        if first_text == last_text { format!("at {first_text}") } else { format!("from {first_text} to {last_text}") };
+    let from = time_as_text(first.max(last.saturating_sub(HOUR)));
+    format!("{range}: ask with --from {from}")
 }
 
 /// Services and types that the spans and traces which are named have samples of, whatever else was asked for.

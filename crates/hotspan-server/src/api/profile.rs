@@ -157,9 +157,9 @@ pub(crate) async fn flame_response(
     let unit = query.profile_type.sample_unit.as_str();
     let title = query.profile_type.to_string();
     let text = |content_type: &'static str, body: String| {
-        with_exactness(([(header::CONTENT_TYPE, HeaderValue::from_static(content_type))], body), &answer.exactness)
+        ([(header::CONTENT_TYPE, HeaderValue::from_static(content_type))], body).into_response()
     };
-    Ok(match format {
+    let drawn = match format {
         "json" => flame_json(&answer, &query.profile_type),
         "packed" => {
             let content_type = HeaderValue::from_static("application/octet-stream");
@@ -192,7 +192,8 @@ pub(crate) async fn flame_response(
                  speedscope or dot"
             )));
         }
-    })
+    };
+    Ok(with_exactness(drawn, &answer.exactness))
 }
 
 /// The page for a browser, with the same answer in other forms one click away.

@@ -1,7 +1,7 @@
 //! `/api/v1/query`: what runbooks ask with curl, `order-service.cpu{span_id="…"}` and `topk(10, …)`.
 
 use axum::Json;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use hotspan_formats::flamebearer::FlamebearerProfile;
 use hotspan_formats::profile_query::top_query;
 use hotspan_formats::top_table::{top_functions, top_text};
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::render::ranged_query;
 use crate::api::ApiError;
 use crate::api::asker::{Asker, Given};
-use crate::api::exactness::exactness_json;
+use crate::api::exactness::{exactness_json, with_exactness};
 use crate::api::known_parameters::{names_of, refuse_unknown};
 use crate::api::no_samples::no_samples;
 use crate::api::profile::{AskedFlame, TextParameters, flame_response};
@@ -54,7 +54,8 @@ pub(super) async fn query(
                 0 => no_samples(&core, &tenant, &whole).await?,
                 _ => top_text(&answer.tree, &whole.profile_type.sample_unit, count, drawing.width()),
             };
-            return Ok(([(header::CONTENT_TYPE, "text/plain; charset=utf-8")], table).into_response());
+            let table = ([(header::CONTENT_TYPE, "text/plain; charset=utf-8")], table);
+            return Ok(with_exactness(table, &answer.exactness));
         }
         let total = answer.tree.total();
         let row = |row: &hotspan_formats::top_table::TopRow| {
@@ -64,8 +65,8 @@ pub(super) async fn query(
         let functions: Vec<Value> = top_functions(&answer.tree).iter().take(count).map(row).collect();
         let unit = whole.profile_type.sample_unit;
         let exactness = exactness_json(&answer.exactness);
-        let answer = json!({ "functions": functions, "total": total, "unit": unit, "exactness": exactness });
-        return Ok(Json(answer).into_response());
+        let table = json!({ "functions": functions, "total": total, "unit": unit, "exactness": exactness });
+        return Ok(with_exactness(Json(table), &answer.exactness));
     }
     match parameters.format.as_deref() {
         None | Some("" | "json") => {
@@ -76,7 +77,7 @@ pub(super) async fn query(
             profile.flamebearer = profile.flamebearer.with_names_by_self(&whole.tree, query.max_nodes);
             let mut json = serde_json::to_value(profile).unwrap_or_default();
             json["exactness"] = exactness_json(&answer.exactness);
-            Ok(Json(json).into_response())
+            Ok(with_exactness(Json(json), &answer.exactness))
         }
         Some(format) => {
             let asked =
