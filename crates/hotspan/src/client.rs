@@ -17,15 +17,24 @@ const TENANT_HEADER: &str = "X-Scope-OrgID";
 /// Which server, and as whom.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ServerArguments {
-    /// Address of the server
-    #[arg(long, value_name = "URL", env = "HOTSPAN_SERVER", default_value = "http://127.0.0.1:4040")]
-    pub(crate) server: String,
-    /// Tenant to ask for, where the server keeps several
-    #[arg(long, value_name = "NAME", env = "HOTSPAN_TENANT")]
-    pub(crate) tenant: Option<String>,
+    // Variables are not read by clap, which would list flags that they stand for in every usage line as if they were needed.
+    /// Address of the server [env: HOTSPAN_SERVER] [default: http://127.0.0.1:4040]
+    #[arg(long, value_name = "URL")]
+    server: Option<String>,
+    /// Tenant to ask for, where the server keeps several [env: HOTSPAN_TENANT]
+    #[arg(long, value_name = "NAME")]
+    tenant: Option<String>,
     /// Longest time that an answer may take, in seconds
     #[arg(long, value_name = "SECONDS", default_value = "300", hide = true)]
-    pub(crate) timeout: u64,
+    timeout: u64,
+}
+
+/// The server on this machine, as `hotspan serve` starts it.
+const LOCAL_SERVER: &str = "http://127.0.0.1:4040";
+
+/// What a flag says, or else a variable of the environment.
+fn said(flag: Option<&String>, variable: &str) -> Option<String> {
+    flag.cloned().or_else(|| std::env::var(variable).ok().filter(|value| !value.is_empty()))
 }
 
 /// A server that can be asked.
@@ -65,9 +74,10 @@ impl Client {
             .timeout_global(Some(Duration::from_secs(arguments.timeout.max(1))))
             .user_agent(concat!("hotspan/", env!("CARGO_PKG_VERSION")))
             .build();
-        let base = arguments.server.trim_end_matches('/');
+        let server = said(arguments.server.as_ref(), "HOTSPAN_SERVER").unwrap_or_else(|| LOCAL_SERVER.to_owned());
+        let base = server.trim_end_matches('/');
         let base = if base.contains("://") { base.to_owned() } else { format!("http://{base}") };
-        Self { agent: config.into(), base, tenant: arguments.tenant.clone() }
+        Self { agent: config.into(), base, tenant: said(arguments.tenant.as_ref(), "HOTSPAN_TENANT") }
     }
 
     /// The address of the server, for links.
@@ -212,7 +222,7 @@ mod tests {
     #[test]
     fn addresses() {
         for server in ["http://127.0.0.1:4040", "127.0.0.1:4040", "http://127.0.0.1:4040/"] {
-            let arguments = ServerArguments { server: server.to_owned(), tenant: None, timeout: 1 };
+            let arguments = ServerArguments { server: Some(server.to_owned()), tenant: None, timeout: 1 };
             assert_eq!(Client::new(&arguments).base(), "http://127.0.0.1:4040");
         }
     }

@@ -134,6 +134,15 @@ fn answers_fit_the_screen() {
     }
 }
 
+/// Scenario: a wrong flag while a variable names the server. Guarantee: the usage line names no flag that is not needed.
+#[test]
+fn usage_names_what_is_needed() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hotspan"));
+    let wrong = command.args(["flame", "shop.cpu", "--bogus"]).env("HOTSPAN_SERVER", "http://127.0.0.1:1").output();
+    let told = String::from_utf8(wrong.unwrap().stderr).unwrap();
+    assert!(told.contains("Usage: hotspan flame") && !told.contains("--server"), "{told}");
+}
+
 /// Scenario: two commits of a service, the second measured three times as long, with spans for their requests.
 /// Guarantee: per second and per request the steady function does not change, the grown one does by the right
 /// amount, new and vanished ones are marked; table, picture and JSON agree.
