@@ -110,11 +110,10 @@ pub(crate) fn run(arguments: &DiffArguments) -> anyhow::Result<()> {
     question.extend(times.into_iter().filter_map(|(name, time)| Some((name, time.clone()?))));
     question.extend(screen.parameters());
     let answer = Client::new(&arguments.server).ask("/api/v1/diff", &question)?;
-    write_answer(&answer.body, arguments.output.as_deref(), false)?;
-    match (format, answer.json()) {
-        (DiffFormat::Json, Ok(json)) => check_sides(&json),
-        _ => Ok(()),
+    if format == DiffFormat::Json {
+        check_sides(&answer.json()?)?;
     }
+    write_answer(&answer.body, arguments.output.as_deref(), false)
 }
 
 /// Of the other forms, a server refuses to draw a side without samples.

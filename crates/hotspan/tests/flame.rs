@@ -289,7 +289,7 @@ fn empty_sides_are_told() {
             let output =
                 hotspan(&server, &[&["diff", "--baseline", baseline, "--comparison", comparison], form].concat());
             let said = String::from_utf8(output.stderr).unwrap();
-            assert_eq!(output.status.code(), Some(1), "{said}");
+            assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0), "{said}");
             assert!(said.contains(&format!("{side}: no samples")), "{form:?}: {said}");
             assert!(form.contains(&"json") || said.contains("my-service"), "{form:?}: {said}");
         }
