@@ -27,7 +27,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (tree, unit) = (flame_tree(&set, [profile]), profile.profile_type.sample_unit.as_str());
     let text = match format.as_str() {
         "text" => text_flame(&tree, &TextFlameOptions { unit: unit.to_owned(), ..TextFlameOptions::default() }),
-        "top" => top_table::top_text(&tree, unit, 20),
+        "top" => top_table::top_text(&tree, unit, 20, None),
         "svg" => flame_svg(&tree, &SvgOptions { title: file.clone(), unit: unit.to_owned(), ..SvgOptions::default() }),
         "collapsed" => collapsed::encode(&tree),
         "speedscope" => speedscope::encode(&tree, file, unit),

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use hotspan_lake::table::HOUR;
 use hotspan_lake::{Snapshot, arrays};
 use hotspan_model::TenantId;
+use hotspan_model::selector::Selector;
 
 use crate::Engine;
 use crate::error::Result;
 use crate::scan::{Grain, Scan, ScannedRows};
-use crate::selector::Selector;
 
 impl Engine {
     /// The times of the first and the last sample of the series that fit a selector; none if there is no sample. Of all hours
@@ -33,7 +33,7 @@ impl Engine {
         hour: i64,
     ) -> Result<Option<(i64, i64)>> {
         let range = (hour, hour.saturating_add(HOUR));
-        let scan = Scan { range, series, grain: Grain::Sample, columns: &["time"], with_counts: false };
+        let scan = Scan { range, series, grain: Grain::Sample, columns: &["time"] };
         let mut found: Option<(i64, i64)> = None;
         let mut each = |rows: &ScannedRows<'_>| {
             let times = arrays::times(rows.batch, "time")?.values();
