@@ -54,5 +54,5 @@ pub use error::DecodeError;
 pub use expand::{expanded, gzip};
 pub use file_error::{Fault, FileError};
 pub use limits::Limits;
-pub use shortened::shortened;
+pub use shortened::{shortened, wrapped};
 pub use value_text::{count_text, duration_text, rate_text, value_text};

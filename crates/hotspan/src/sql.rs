@@ -68,7 +68,7 @@ fn drawn(answer: &Value, screen: Option<usize>) -> String {
         names.iter().zip(columns).map(|(name, column)| (name.as_str(), column_of(&column["type"]))).collect();
     let mut table = Table::new(&headings);
     for row in answer["rows"].as_array().into_iter().flatten() {
-        table.cells(names.iter().map(|name| cell(&row[name])).collect());
+        table.cells(names.iter().map(|name| cell(&row[name])));
     }
     let count = answer["row_count"].as_u64().unwrap_or(0);
     format!("{}({} {})\n", table.draw(screen), count_text(count), if count == 1 { "row" } else { "rows" })

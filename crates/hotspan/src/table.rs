@@ -35,17 +35,17 @@ impl Table {
 
     /// Adds a row. Control characters are shown as signs: names come from anybody, and may hold escape sequences.
     pub(crate) fn row<const N: usize>(&mut self, cells: [String; N]) {
-        self.cells(cells.into());
+        self.cells(cells);
     }
 
     /// The same where it is not known before how many columns there are.
-    pub(crate) fn cells(&mut self, cells: Vec<String>) {
+    pub(crate) fn cells(&mut self, cells: impl IntoIterator<Item = String>) {
         let sign = |character: char| match character {
             '\n' => '↵',
             other if other.is_control() => '?',
             other => other,
         };
-        self.lines.push(cells.iter().map(|cell| cell.chars().map(sign).collect()).collect());
+        self.lines.push(cells.into_iter().map(|cell| cell.chars().map(sign).collect()).collect());
     }
 
     /// Whether there is no row.

@@ -3,7 +3,7 @@
 use axum::response::{IntoResponse, Response};
 use hotspan_formats::change_table::{FunctionChange, Measure, changes_text, function_changes};
 use hotspan_formats::diff_tree::{DiffTree, Presence};
-use hotspan_formats::{count_text, duration_text, rate_text, shortened, svg, value_text};
+use hotspan_formats::{count_text, duration_text, rate_text, shortened, svg, value_text, wrapped};
 use hotspan_model::TenantId;
 use hotspan_query::{Engine, FlameAnswer, FlameQuery};
 use http::{HeaderValue, StatusCode, Uri, header};
@@ -253,10 +253,12 @@ fn heading(left: &Selected, right: &Selected, measure: &Measure, width: Option<u
             noun => format!(" in {} {noun}s", count_text(side.units as u64)),
         };
         let samples = count_text(side.answer.exactness.samples);
-        let coverage = coverage_text(&side.answer.exactness).map_or(String::new(), |text| format!(", {text}"));
-        let measured = format!("{}{units}, {samples} samples{coverage}", value_text(side.total(), unit));
+        let measured = format!("{}{units}, {samples} samples", value_text(side.total(), unit));
         let room = width.map_or(usize::MAX, |width| width.saturating_sub(14 + measured.chars().count()).max(12));
         text.push_str(&format!("{name:<10}  {}  {measured}\n", shortened(&side.text, room)));
+        if let Some(coverage) = coverage_text(&side.answer.exactness) {
+            text.push_str(&wrapped(&coverage, 12, width));
+        }
     }
     let (before, after) = (left.per_unit(), right.per_unit());
     let relative = FunctionChange::relative((before, after)).map(|change| format!(" ({:+.1}%)", change * 100.0));

@@ -3,7 +3,7 @@
 use axum::response::{IntoResponse, Response};
 use hotspan_formats::flamebearer::Metadata;
 use hotspan_formats::span_identity::{parse_span_id, parse_trace_id};
-use hotspan_formats::{collapsed, dot, flame_page, gzip, packed_flame, speedscope, svg, text_flame};
+use hotspan_formats::{collapsed, dot, flame_page, gzip, packed_flame, speedscope, svg, text_flame, wrapped};
 use hotspan_lake::catalog::now_nanos;
 use hotspan_model::labels::SERVICE_NAME;
 use hotspan_model::{ProfileType, TenantId};
@@ -176,7 +176,7 @@ pub(crate) async fn flame_response(
         "text" => {
             let options = drawing.options(unit, folded);
             let mut graph = text_flame::text_flame(&answer.tree, &options);
-            graph.push_str(&format!("  {}\n", evidence_text(&answer.exactness)));
+            graph.push_str(&wrapped(&evidence_text(&answer.exactness), 2, drawing.width()));
             text("text/plain; charset=utf-8", graph)
         }
         "svg" => {
