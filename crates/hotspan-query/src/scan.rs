@@ -51,6 +51,8 @@ enum Use {
     Rows,
     /// Its rows count. How many samples they stand for, and when, is told by windows.
     Sums,
+    /// The same, and it has all there is to know of the windows of its file.
+    SumsAndWindows,
     /// Its rows count. Their times are whole hours.
     Hours,
     /// Its rows count. All are of the one hour that is asked for.
@@ -175,21 +177,31 @@ impl Engine {
         let counted_hours =
             usize::try_from(windows.1.saturating_sub(windows.0) / HOUR).unwrap_or(usize::MAX) - hour_count;
         let is_told = scan.series.len().saturating_mul(counted_hours + 2) <= MOST_TOLD_HOURS;
-        let rollups = if is_told { Use::Sums } else { Use::Rows };
         let mut told: Vec<ToldByWindows> = Vec::new();
+        let mut unknown: HashMap<i64, FoundCounts> = HashMap::new();
         for segment in snapshot.segments(tenant, Table::Rollup15s).iter() {
+            let known = self.windows().of(segment.id, scan.series);
             let mut tell = |range, is_counted| {
-                told.push(ToldByWindows { segment: Arc::clone(segment), range, is_counted, counts: None });
+                told.push(ToldByWindows { segment: Arc::clone(segment), range, is_counted, counts: known });
             };
-            for range in [(windows.0, hours.0), (hours.1, windows.1)] {
-                if read(segment, range, rollups) && is_told {
+            let mut count = |range: (i64, i64)| {
+                let is_whole = range.0 <= segment.min_time && segment.max_time < range.1;
+                let read_for = match is_told {
+                    true if known.is_none() && is_whole => Use::SumsAndWindows,
+                    true => Use::Sums,
+                    false => Use::Rows,
+                };
+                if read(segment, range, read_for) && is_told {
                     tell(range, true);
                 }
-            }
-            if segment.level == 1 {
-                if read(segment, hours, rollups) && is_told {
-                    tell(hours, true);
+                if read_for == Use::SumsAndWindows {
+                    unknown.insert(segment.id, FoundCounts::default());
                 }
+            };
+            count((windows.0, hours.0));
+            count((hours.1, windows.1));
+            if segment.level == 1 {
+                count(hours);
             } else if is_windowed && hours.0 < hours.1 && segment.overlaps(hours.0, hours.1) {
                 tell(hours, false);
             }
@@ -205,10 +217,9 @@ impl Engine {
                 read(segment, range, Use::Rows);
             }
         }
-        let mut unknown: HashMap<i64, FoundCounts> = HashMap::new();
-        for ToldByWindows { segment, counts, .. } in &mut told {
-            *counts = self.windows().of(segment.id, scan.series);
-            if counts.is_none() && unknown.insert(segment.id, FoundCounts::default()).is_none() {
+        for ToldByWindows { segment, counts, .. } in &told {
+            if counts.is_none() && !unknown.contains_key(&segment.id) {
+                unknown.insert(segment.id, FoundCounts::default());
                 jobs.extend(self.scan_jobs(segment, (segment.min_time, segment.max_time + 1), scan, Use::Windows));
             }
         }
@@ -217,6 +228,10 @@ impl Engine {
             match read_for {
                 Use::Windows => return unknown.entry(file).or_default().add(&rows, scan.series),
                 Use::Sums => return each(&rows),
+                Use::SumsAndWindows => {
+                    unknown.entry(file).or_default().add(&rows, scan.series)?;
+                    return each(&rows);
+                }
                 Use::Hours => sampled.note_hours(&rows)?,
                 Use::OneHour if rows.runs.is_empty() => {}
                 Use::OneHour => sampled.note_hour(hours.0),
@@ -251,7 +266,8 @@ impl Engine {
     ) -> Vec<Job<ReadBatch>> {
         let (file, in_order) = (segment.id, segment.level > 0);
         let mut columns = vec!["series"];
-        columns.extend(matches!(read_for, Use::Rows | Use::Hours | Use::Windows).then_some("time"));
+        columns
+            .extend(matches!(read_for, Use::Rows | Use::Hours | Use::Windows | Use::SumsAndWindows).then_some("time"));
         columns.extend((segment.table != Table::Samples && read_for != Use::Sums).then_some("count"));
         if read_for != Use::Windows {
             let others = scan.columns.iter().filter(|column| !columns.contains(column)).copied().collect::<Vec<_>>();
