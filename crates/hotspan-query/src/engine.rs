@@ -62,6 +62,11 @@ impl Engine {
         self.windows.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
+    /// Memory of what is remembered of the windows of rollups.
+    pub fn window_bytes(&self) -> usize {
+        self.windows().bytes()
+    }
+
     /// What is remembered of each tenant.
     pub(crate) fn memories(&self) -> Vec<Arc<TenantMemory>> {
         let tenants = self.tenants.lock().unwrap_or_else(std::sync::PoisonError::into_inner);

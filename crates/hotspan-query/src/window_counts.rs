@@ -45,6 +45,13 @@ impl WindowCounts {
         let count_of = |id: &u64| found.0.get(id).cloned();
         self.known.extend(series.iter().map(|id| ((file, *id), count_of(id))));
     }
+
+    /// About how much memory they take.
+    pub(crate) fn bytes(&self) -> usize {
+        let counted = self.known.values().flatten().count();
+        self.known.len() * size_of::<((i64, u64), Option<Box<[u32; WINDOWS]>>)>()
+            + counted * size_of::<[u32; WINDOWS]>()
+    }
 }
 
 /// What is found of a file while it is read.
@@ -118,6 +125,7 @@ mod tests {
         assert_eq!(memory.of(1, &[7]), None);
         memory.learn(1, &[7, 8, 9], &found);
         assert_eq!(memory.of(1, &[7, 8, 9]), Some(found.sum()));
+        assert_eq!(memory.bytes(), 3 * 24 + 2 * 960);
         assert_eq!(told(&memory.of(1, &[8]).unwrap(), whole), [(last, 6)]);
         assert_eq!(memory.of(1, &[9]).map(|counts| counts.iter().sum()), Some(0));
         assert_eq!((memory.of(1, &[7, 10]), memory.of(2, &[7])), (None, None));

@@ -179,6 +179,7 @@ pub(crate) fn render(app: &App) -> String {
             ),
             ("ingest_known_symbols", "Nodes and series known to be durable", core.ingest.known().count() as f64),
             ("symbol_cache_bytes", "Symbols kept between questions", core.engine.symbol_bytes() as f64),
+            ("window_cache_bytes", "Counts by window kept between questions", core.engine.window_bytes() as f64),
             ("lake_resident_bytes", "Memory of young segments", lake.resident_bytes() as f64),
             ("lake_footer_cache_bytes", "Memory of cached footers", lake.reader().cached_bytes() as f64),
             ("lake_index_cache_bytes", "Memory of id indexes", lake.reader().kept_index_bytes() as f64),
