@@ -1,7 +1,8 @@
 //! Retention: what is too old goes, and files that nothing needs any more are deleted.
 //!
 //! Removing is done in two steps. A segment is first marked in the catalog, so that no new query sees it; its
-//! file is deleted only after the longest query that could still be reading it must have ended.
+//! file is deleted only after the longest query that could still be reading it must have ended, or, where only this process
+//! can read it, has ended.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,9 +28,12 @@ pub struct RetentionOptions {
     pub rollup_15s: Duration,
     /// Sums of an hour; labels and symbols are kept as long.
     pub rollup_1h: Duration,
-    /// How long a removed file stays, for queries that still read it.
+    /// How long a removed file stays, for whoever still reads it; one of level 0 goes as soon as no query does.
     pub deletion_delay: Duration,
 }
+
+/// Files that are forgotten in one transaction, for whose time nothing else is committed.
+const DELETED_AT_ONCE: usize = 64;
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
@@ -133,16 +137,18 @@ impl Retention {
         Ok(expired)
     }
 
-    /// Deletes files that were removed long enough before `now`.
+    /// Deletes files that were removed and that nobody reads any more at `now`.
     pub async fn delete_removed(&self, now: i64) -> Result<u64> {
         let delay = i64::try_from(self.options.deletion_delay.as_nanos()).unwrap_or(i64::MAX);
-        let removed = self.lake.catalog().removed_objects(now.saturating_sub(delay)).await?;
-        let count = removed.len() as u64;
-        for object in removed {
-            self.lake.reader().forget(&object.path);
-            self.lake.store().delete(&object.path).await?;
-            self.lake.catalog().forget(&object.path).await?;
+        let unread = self.lake.catalog().unread_objects(now.saturating_sub(delay)).await?;
+        for objects in unread.chunks(DELETED_AT_ONCE) {
+            for path in objects {
+                self.lake.reader().forget(path);
+                self.lake.store().delete(path).await?;
+            }
+            self.lake.catalog().forget(objects).await?;
         }
+        let count = unread.len() as u64;
         if count > 0 {
             self.lake.catalog().forget_versions().await?;
         }

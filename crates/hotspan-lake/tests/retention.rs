@@ -92,3 +92,44 @@ async fn each_table_and_tenant_for_itself() {
     store(&ingest, &middle, now).await;
     assert!(lake.catalog().snapshot().version() > last);
 }
+
+async fn files(lake: &Lake, ending: &str) -> usize {
+    lake.store().list("").await.unwrap().iter().filter(|blob| blob.path.ends_with(ending)).count()
+}
+
+/// Scenario: a flush is compacted while a query still has it, and looked after at once, again when the query is over, and
+/// after a restart that came before.
+/// Guarantee: the flush stays as long as it is read, then goes at once, though its time is not over; Parquet files, which
+/// anybody may read, wait for theirs.
+#[tokio::test]
+async fn young_files_go_when_nobody_reads_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let tenant = TenantId::anonymous();
+    let retention = |lake: &Arc<Lake>| Retention::new(Arc::clone(lake), RetentionOptions::default());
+    let now = now_nanos();
+    {
+        let lake = Lake::open(folder.path()).await.unwrap();
+        let options = IngestOptions { flush_interval: Duration::from_millis(1), ..IngestOptions::default() };
+        let (ingest, committer) = Ingest::start(Arc::clone(&lake), options);
+        let compactor = Compactor::new(Arc::clone(&lake), CompactionOptions::default());
+        store(&ingest, &tenant, now).await;
+        let query = lake.catalog().snapshot();
+        compactor.run_until_idle(now + HOUR / 60).await.unwrap();
+        let replaced = lake.catalog().snapshot();
+        compactor.run_until_idle(now + 2 * DAY).await.unwrap();
+        let (merged, live) = (files(&lake, "parquet").await, lake.catalog().snapshot().all_segments().count());
+        assert!(merged > live, "{merged} files for {live} segments");
+        assert_eq!((retention(&lake).delete_removed(now).await.unwrap(), files(&lake, "seg").await), (0, 1));
+        drop((query, replaced));
+        assert_eq!((retention(&lake).delete_removed(now).await.unwrap(), files(&lake, "seg").await), (1, 0));
+        assert_eq!(files(&lake, "parquet").await, merged);
+
+        store(&ingest, &tenant, now + 1).await;
+        compactor.run_until_idle(now + HOUR / 60).await.unwrap();
+        assert_eq!(files(&lake, "seg").await, 1);
+        drop(ingest);
+        committer.await.unwrap();
+    }
+    let lake = Lake::open(folder.path()).await.unwrap();
+    assert_eq!((retention(&lake).delete_removed(now).await.unwrap(), files(&lake, "seg").await), (1, 0));
+}

@@ -5,6 +5,7 @@
 //! after every commit; a query pins one snapshot and reads nothing else.
 
 mod ducklake;
+mod leaving;
 mod schema;
 mod snapshot;
 mod store_lock;
@@ -25,6 +26,7 @@ use tracing::warn;
 pub use snapshot::Snapshot;
 pub(crate) use store_lock::StoreLock;
 
+use self::leaving::Leaving;
 use crate::error::{LakeError, Result};
 use crate::segment::{Piece, Segment};
 use crate::table::Table;
@@ -37,6 +39,7 @@ pub struct Catalog {
     /// Held from the start of a transaction until the snapshot shows it, so that snapshots change in order.
     commit_order: Mutex<()>,
     commits: broadcast::Sender<Arc<[Arc<Segment>]>>,
+    leaving: Leaving,
 }
 
 /// Commits that a slow follower may be behind.
@@ -44,13 +47,6 @@ const FOLLOWED_COMMITS: usize = 64;
 
 /// Longest time that closing waits for statements that are under way.
 const LONGEST_CLOSE: Duration = Duration::from_secs(10);
-
-/// An object that no live segment needs any more.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RemovedObject {
-    /// Its path.
-    pub path: String,
-}
 
 impl Catalog {
     /// Opens the catalog in a store's folder, making it if it is not there. Boxed, so as to be compiled once.
@@ -71,7 +67,13 @@ impl Catalog {
         ducklake::describe(&pool, &folder.join("data")).await?;
         let snapshot = load_snapshot(&pool).await?;
         let commits = broadcast::Sender::new(FOLLOWED_COMMITS);
-        Ok(Self { pool, current: ArcSwap::from_pointee(snapshot), commit_order: Mutex::new(()), commits })
+        Ok(Self {
+            pool,
+            current: ArcSwap::from_pointee(snapshot),
+            commit_order: Mutex::new(()),
+            commits,
+            leaving: Leaving::default(),
+        })
     }
 
     /// What is committed now.
@@ -135,6 +137,7 @@ impl Catalog {
         }
         insert_segments(&mut transaction, &mut segments).await?;
         let segments: Vec<Arc<Segment>> = segments.into_iter().map(Arc::new).collect();
+        self.leaving.note(&self.current.load(), removed);
         transaction.commit().await?;
         let next = Arc::new(self.current.load().with_commit(version, &segments, removed));
         self.current.store(Arc::clone(&next));
@@ -143,33 +146,38 @@ impl Catalog {
         Ok(next)
     }
 
-    /// Objects whose every segment was removed before `deadline`: no query can still be reading them.
-    pub async fn removed_objects(&self, deadline: i64) -> Result<Vec<RemovedObject>> {
-        let rows = sqlx::query(
-            "SELECT path FROM segment GROUP BY path
-             HAVING COUNT(*) = COUNT(removed_at) AND MAX(removed_at) <= ?1
-             UNION SELECT index_path FROM segment WHERE index_path IS NOT NULL GROUP BY index_path
-             HAVING COUNT(*) = COUNT(removed_at) AND MAX(removed_at) <= ?1",
+    /// Objects whose every segment was removed, and that no query can still be reading: it was removed before `deadline`, or
+    /// only this process reads it and no longer does.
+    pub async fn unread_objects(&self, deadline: i64) -> Result<Vec<String>> {
+        let removed = sqlx::query(
+            "SELECT path, MAX(removed_at), MAX(level) FROM segment GROUP BY path
+             HAVING COUNT(*) = COUNT(removed_at)
+             UNION SELECT index_path, MAX(removed_at), MAX(level) FROM segment WHERE index_path IS NOT NULL GROUP BY index_path
+             HAVING COUNT(*) = COUNT(removed_at)",
         )
-        .bind(deadline)
         .fetch_all(&self.pool)
         .await?;
-        Ok(rows.into_iter().map(|row| RemovedObject { path: row.get(0) }).collect())
+        let in_use = self.leaving.objects_in_use();
+        let unread = removed.into_iter().filter_map(|row| {
+            let (path, removed_at, level): (String, i64, i64) = (row.get(0), row.get(1), row.get(2));
+            (removed_at <= deadline || level == 0 && !in_use.contains(&path)).then_some(path)
+        });
+        Ok(unread.collect())
     }
 
-    /// Forgets segments whose object has been deleted.
-    pub async fn forget(&self, path: &str) -> Result<()> {
+    /// Forgets segments whose objects have been deleted.
+    pub async fn forget(&self, objects: &[String]) -> Result<()> {
         let _order = self.commit_order.lock().await;
-        sqlx::query(
-            "UPDATE segment SET index_path = NULL, index_bytes = 0 WHERE index_path = ? AND removed_at IS NOT NULL",
-        )
-        .bind(path)
-        .execute(&self.pool)
-        .await?;
-        sqlx::query("DELETE FROM segment WHERE path = ? AND removed_at IS NOT NULL")
-            .bind(path)
-            .execute(&self.pool)
-            .await?;
+        let mut transaction = self.pool.begin_with("BEGIN IMMEDIATE").await?;
+        for path in objects {
+            for statement in [
+                "UPDATE segment SET index_path = NULL, index_bytes = 0 WHERE index_path = ? AND removed_at IS NOT NULL",
+                "DELETE FROM segment WHERE path = ? AND removed_at IS NOT NULL",
+            ] {
+                sqlx::query(statement).bind(path).execute(&mut *transaction).await?;
+            }
+        }
+        transaction.commit().await?;
         Ok(())
     }
 

@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 use arrow::array::BooleanArray;
 use arrow::compute::filter_record_batch;
 use hotspan_model::TenantId;
-use tokio::sync::mpsc;
 use tracing::{debug, warn};
 
 use super::known::Known;
 use super::recall::recall;
 use super::seen::Seen;
+use super::waiting::Exit;
 use super::{IngestCounters, IngestOptions, Receipt, Submission};
 use crate::Lake;
 use crate::error::Result;
@@ -47,20 +47,13 @@ impl Committer {
         Self { lake, options, known, seen }
     }
 
-    pub(super) async fn run(mut self, mut queue: mpsc::Receiver<Submission>) {
-        let mut next = match tokio::time::timeout(RECALL_DELAY, queue.recv()).await {
-            Ok(None) => return,
-            Ok(first) => first,
-            Err(_) => None,
-        };
-        self.recall().await;
-        if next.is_none() {
-            next = queue.recv().await;
+    pub(super) async fn run(mut self, waiting: Exit) {
+        if let Ok(false) = tokio::time::timeout(RECALL_DELAY, waiting.some()).await {
+            return;
         }
-        while let Some(first) = next {
-            let batch = self.collect(first, &mut queue).await;
+        self.recall().await;
+        while let Some(batch) = waiting.batch(self.options.flush_interval).await {
             self.commit_by_tenant(batch).await;
-            next = queue.recv().await;
         }
         debug!("committer has answered everything");
     }
@@ -85,23 +78,6 @@ impl Committer {
 
     fn count_remembered(&self) {
         self.lake.ingest_counters().remembered_ids.store(self.seen.len() as u64, Ordering::Relaxed);
-    }
-
-    /// Gathers submissions until the first has waited long enough, or the batch is large enough.
-    async fn collect(&self, first: Submission, queue: &mut mpsc::Receiver<Submission>) -> Vec<Submission> {
-        let deadline = tokio::time::Instant::now() + self.options.flush_interval;
-        let mut size = first.rows.size();
-        let mut batch = vec![first];
-        while size < self.options.flush_bytes {
-            match tokio::time::timeout_at(deadline, queue.recv()).await {
-                Ok(Some(submission)) => {
-                    size += submission.rows.size();
-                    batch.push(submission);
-                }
-                Ok(None) | Err(_) => break,
-            }
-        }
-        batch
     }
 
     async fn commit_by_tenant(&mut self, mut batch: Vec<Submission>) {

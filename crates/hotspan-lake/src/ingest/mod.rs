@@ -12,19 +12,21 @@ mod committer;
 mod known;
 mod recall;
 mod seen;
+mod waiting;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use hotspan_model::TenantId;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 pub use known::Known;
 
 use crate::Lake;
 use crate::error::LakeError;
 use crate::rows::Rows;
+use waiting::Entrance;
 
 /// How the write path is bounded.
 #[derive(Debug, Clone)]
@@ -111,9 +113,11 @@ pub struct Receipt {
     pub duplicate_profiles: u64,
 }
 
+#[derive(Debug)]
 struct Submission {
     tenant: TenantId,
     rows: Rows,
+    bytes: usize,
     reservation: Reservation,
     answer: oneshot::Sender<std::result::Result<Receipt, Arc<LakeError>>>,
 }
@@ -123,7 +127,7 @@ struct Submission {
 pub struct Ingest {
     room: Arc<Semaphore>,
     room_total: usize,
-    submissions: mpsc::Sender<Submission>,
+    entrance: Arc<Entrance>,
     known: Arc<Known>,
     counters: Arc<IngestCounters>,
 }
@@ -134,19 +138,19 @@ const ROOM_UNIT: usize = 1024;
 impl Ingest {
     /// Starts the committer; it ends when every [`Ingest`] is dropped and all submissions are answered.
     pub fn start(lake: Arc<Lake>, options: IngestOptions) -> (Self, tokio::task::JoinHandle<()>) {
-        let (submissions, queue) = mpsc::channel(4096);
+        let (entrance, exit) = waiting::queue(options.flush_bytes);
         let known = Arc::new(Known::new(options.known_nodes));
         let counters = Arc::clone(lake.ingest_counters());
         let room_total = (options.queue_bytes / ROOM_UNIT).clamp(1, Semaphore::MAX_PERMITS);
         let ingest = Self {
             room: Arc::new(Semaphore::new(room_total)),
             room_total,
-            submissions,
+            entrance: Arc::new(entrance),
             known: Arc::clone(&known),
             counters,
         };
         let committer = committer::Committer::new(lake, options, known);
-        (ingest, tokio::spawn(committer.run(queue)))
+        (ingest, tokio::spawn(committer.run(exit)))
     }
 
     /// Room for a request of about this many bytes, or none if too much is under way.
@@ -205,23 +209,25 @@ impl Ingest {
 
     /// How many requests wait to be taken into a batch.
     pub fn waiting(&self) -> usize {
-        self.submissions.max_capacity() - self.submissions.capacity()
+        self.entrance.len()
     }
 
-    /// Stores rows; resolves once they are durable and visible (R1).
-    pub async fn submit(
+    /// Stores rows, which anybody may hand over, on any thread; what comes back resolves once they are durable and visible
+    /// (R1). They are stored whether or not anybody waits for that.
+    pub fn submit(
         &self,
         tenant: TenantId,
         rows: Rows,
         reservation: Reservation,
-    ) -> std::result::Result<Receipt, Arc<LakeError>> {
-        if rows.is_empty() {
-            return Ok(Receipt::default());
-        }
+    ) -> impl Future<Output = std::result::Result<Receipt, Arc<LakeError>>> + Send + use<> {
         let (answer, receipt) = oneshot::channel();
-        let submission = Submission { tenant, rows, reservation, answer };
-        self.submissions.send(submission).await.map_err(|_| Arc::new(LakeError::ShuttingDown))?;
-        receipt.await.unwrap_or_else(|_| Err(Arc::new(LakeError::ShuttingDown)))
+        if rows.is_empty() {
+            // Whoever waits is just below.
+            let _ = answer.send(Ok(Receipt::default()));
+        } else {
+            self.entrance.put(Submission { bytes: rows.size(), tenant, rows, reservation, answer });
+        }
+        async { receipt.await.unwrap_or_else(|_| Err(Arc::new(LakeError::ShuttingDown))) }
     }
 }
 

@@ -325,7 +325,7 @@ pub static KEYS: &[Key] = &[
         "retention.deletion_delay",
         Duration,
         retention.deletion_delay,
-        "How long the file of a removed segment stays, for queries that still read it"
+        "How long a file that was replaced or grew too old stays, for whoever still reads it; one of level 0 goes when no query does"
     ),
     key!(
         "query.column_cache_bytes",

@@ -76,14 +76,22 @@ impl RowSink {
         Ok(())
     }
 
-    /// Commits what was added, and says what became of it.
-    pub(super) async fn commit(self, app: &App, reservation: Reservation) -> Result<Stored, Refusal> {
+    /// Hands over what was added; what comes back says, once it is stored, what became of it.
+    pub(super) fn commit(
+        self,
+        app: &Arc<App>,
+        reservation: Reservation,
+    ) -> impl Future<Output = Result<Stored, Refusal>> + Send + use<> {
         let (profiles, samples) = (self.rows.profiles.profile_count(), self.rows.profiles.sample_count());
-        let receipt = self.ingest.submit(self.tenant, self.rows, reservation).await?;
-        let (accepted, cut_frames) = (profiles as u64, self.cut_frames);
-        app.metrics.received(SIGNAL, &Outcome { accepted, cut_frames, ..Outcome::default() });
-        let (duplicates, profile_types) = (receipt.duplicate_profiles, self.profile_types);
-        Ok(Stored { profiles, samples, duplicates, profile_types, cut_frames })
+        let (profile_types, cut_frames) = (self.profile_types, self.cut_frames);
+        let receipt = self.ingest.submit(self.tenant, self.rows, reservation);
+        let app = Arc::clone(app);
+        async move {
+            let duplicates = receipt.await?.duplicate_profiles;
+            let outcome = Outcome { accepted: profiles as u64, cut_frames, ..Outcome::default() };
+            app.metrics.received(SIGNAL, &outcome);
+            Ok(Stored { profiles, samples, duplicates, profile_types, cut_frames })
+        }
     }
 }
 
@@ -118,10 +126,11 @@ pub(super) async fn store_profiles(
     let decode_all = move || {
         decode(&decoding_app.settings.limits, &mut sink, &mut room)?;
         let reservation = room.decoded(sink.size())?;
-        Ok::<_, Refusal>((sink, reservation))
+        Ok::<_, Refusal>(sink.commit(&decoding_app, reservation))
     };
-    let (sink, reservation) = app.decoding.turn().await.decode(decode_all).await??;
-    sink.commit(app, reservation).await
+    // The turn is over with this line; others decode while it is stored.
+    let stored = app.decoding.turn().await.decode(decode_all).await??;
+    stored.await
 }
 
 /// Takes in profiles that were fetched; says how many samples they had.

@@ -45,7 +45,7 @@ pub(super) async fn store_recording(
 const ROOM_FACTOR: usize = 6;
 
 struct Recording<'r> {
-    app: &'r App,
+    app: &'r Arc<App>,
     file: &'r Spooled,
     options: &'r DecodeOptions,
     name: &'r UploadName,

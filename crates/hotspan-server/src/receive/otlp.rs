@@ -103,7 +103,7 @@ async fn export(app: Arc<App>, request: Request, signal: Signal) -> Response {
     }
 }
 
-/// Takes a request in: room first, then unpacking and decoding off the reactor, then the commit.
+/// Takes a request in: room first, then unpacking and decoding off the reactor, from where rows go on to their commit.
 async fn store(
     app: &Arc<App>,
     call: &Arc<Call>,
@@ -127,10 +127,10 @@ async fn store(
             Signal::Profiles => decode_profile_rows(&message, codec, limits, &ingest, &owner)?,
         };
         let reservation = room.decoded(rows.size())?;
-        Ok::<_, Refusal>((rows, outcome, reservation))
+        Ok::<_, Refusal>((outcome, ingest.submit(owner, rows, reservation)))
     };
-    let (rows, outcome, reservation) = app.decoding.turn().await.decode(decode).await??;
-    core.ingest.submit(tenant.clone(), rows, reservation).instrument(child_span!("commit")).await?;
+    let (outcome, stored) = app.decoding.turn().await.decode(decode).await??;
+    stored.instrument(child_span!("commit")).await?;
     note_rejected(core.engine.lake().rejected(), &tenant, signal, &outcome, latest);
     Ok(outcome)
 }
