@@ -36,6 +36,7 @@ mod sample_times;
 mod sampled_time;
 mod samples;
 mod scan;
+mod scan_plan;
 pub mod search;
 mod series;
 pub mod service_graph;

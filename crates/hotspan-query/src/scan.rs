@@ -6,19 +6,19 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use futures::{FutureExt, StreamExt, TryStreamExt};
 use hashbrown::HashMap;
-use hotspan_lake::table::{HOUR, WINDOW_15S};
-use hotspan_lake::{ReadOptions, Segment, Snapshot, Table, arrays};
-use hotspan_model::{Exactness, TenantId};
+use hotspan_lake::{ReadOptions, Snapshot, Table, arrays};
+use hotspan_model::{Coverage, Exactness, TenantId};
 
 use crate::Engine;
 use crate::error::{QueryError, Result};
 use crate::flame::FlameQuery;
 use crate::linked_rows::{LinkedRow, LinkedRows};
 use crate::sampled_time::SampledTime;
+use crate::scan_plan::{PlannedRead, ScanPlan, ToldByWindows, Use};
 use crate::series::SeriesEntry;
 use crate::side_by_side::{Job, side_by_side};
 use crate::symbols::runs;
-use crate::window_counts::{FoundCounts, HourCounts, WINDOWS, windows_in};
+use crate::window_counts::{FoundCounts, WINDOWS, windows_in};
 
 /// The coarsest rows that a question can be answered from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,33 +42,6 @@ pub(crate) struct Scan<'q> {
     pub(crate) grain: Grain,
     /// Columns that samples and rollups both have.
     pub(crate) columns: &'q [&'q str],
-}
-
-/// What a batch is read for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Use {
-    /// Its rows count, and so do their times.
-    Rows,
-    /// Its rows count. How many samples they stand for, and when, is told by windows.
-    Sums,
-    /// The same, and it has all there is to know of the windows of its file.
-    SumsAndWindows,
-    /// Its rows count. Their times are whole hours.
-    Hours,
-    /// Its rows count. All are of the one hour that is asked for.
-    OneHour,
-    /// To know how many samples there are in each window of a file.
-    Windows,
-}
-
-/// A 15 s rollup whose samples are told by windows.
-#[derive(Debug)]
-struct ToldByWindows {
-    segment: Arc<Segment>,
-    range: (i64, i64),
-    /// Whether its rows count. Otherwise their sums by the hour do, and it tells no more than in which windows they lie.
-    is_counted: bool,
-    counts: Option<HourCounts>,
 }
 
 /// A batch on its way to whoever counts its rows.
@@ -96,10 +69,6 @@ pub(crate) type EachRows<'f> = dyn FnMut(&ScannedRows<'_>) -> Result<()> + Send 
 const JOB_ROWS: usize = 1 << 18;
 /// Rows that a batch has at most.
 const BATCH_ROWS: usize = 1 << 15;
-/// Hours of one series, those of all series together, whose windows are looked at where only hours are counted.
-const MOST_WINDOWED_HOURS: usize = 48;
-/// The same where windows are counted: beyond that they would not be remembered, and are told by the rows as they are read.
-const MOST_TOLD_HOURS: usize = 256;
 
 impl<'b> ScannedRows<'b> {
     fn of(batch: &'b RecordBatch, series: &[u64]) -> Result<Self> {
@@ -148,127 +117,27 @@ impl Engine {
         scan: &Scan<'_>,
         each: &mut EachRows<'_>,
     ) -> Result<Exactness> {
-        let (from, until) = scan.range;
-        let mut exactness =
-            Exactness { dropped: self.lake().rejected().between(tenant, from, until).samples, ..Exactness::default() };
-        let windows = if scan.grain == Grain::Sample { (from, from) } else { inner_range(from, until, WINDOW_15S) };
-        let hours =
-            if scan.grain == Grain::Hour { inner_range(windows.0, windows.1, HOUR) } else { (windows.0, windows.0) };
-        let hour_count = usize::try_from(hours.1.saturating_sub(hours.0) / HOUR).unwrap_or(usize::MAX);
-        let is_windowed = scan.series.len().saturating_mul(hour_count) <= MOST_WINDOWED_HOURS;
-        let mut sampled = SampledTime::new(scan.range, if is_windowed { (from, from) } else { hours });
-        if scan.series.is_empty() {
-            exactness.coverage = sampled.coverage();
-            return Ok(exactness);
-        }
-        let mut jobs: Vec<Job<ReadBatch>> = Vec::new();
-        let mut read = |segment: &Arc<Segment>, range: (i64, i64), read_for: Use| {
-            let is_read = range.0 < range.1 && segment.overlaps(range.0, range.1);
-            if is_read {
-                exactness.segments_read += 1;
-                jobs.extend(self.scan_jobs(segment, range, scan, read_for));
-            }
-            is_read
-        };
-        for segment in snapshot.segments(tenant, Table::Rollup1h).iter() {
-            read(segment, hours, if hour_count == 1 { Use::OneHour } else { Use::Hours });
-        }
-        // Hourly rollups hold what 15 s rollups of level 2 and up hold; those of level 1 are read beside them.
-        let counted_hours =
-            usize::try_from(windows.1.saturating_sub(windows.0) / HOUR).unwrap_or(usize::MAX) - hour_count;
-        let is_told = scan.series.len().saturating_mul(counted_hours + 2) <= MOST_TOLD_HOURS;
-        let mut told: Vec<ToldByWindows> = Vec::new();
-        let mut unknown: HashMap<i64, FoundCounts> = HashMap::new();
-        for segment in snapshot.segments(tenant, Table::Rollup15s).iter() {
-            let known = self.windows().of(segment.id, scan.series);
-            let mut tell = |range, is_counted| {
-                told.push(ToldByWindows { segment: Arc::clone(segment), range, is_counted, counts: known });
-            };
-            let mut count = |range: (i64, i64)| {
-                let is_whole = range.0 <= segment.min_time && segment.max_time < range.1;
-                let read_for = match is_told {
-                    true if known.is_none() && is_whole => Use::SumsAndWindows,
-                    true => Use::Sums,
-                    false => Use::Rows,
-                };
-                if read(segment, range, read_for) && is_told {
-                    tell(range, true);
-                }
-                if read_for == Use::SumsAndWindows {
-                    unknown.insert(segment.id, FoundCounts::default());
-                }
-            };
-            count((windows.0, hours.0));
-            count((hours.1, windows.1));
-            if segment.level == 1 {
-                count(hours);
-            } else if is_windowed && hours.0 < hours.1 && segment.overlaps(hours.0, hours.1) {
-                tell(hours, false);
-            }
-        }
-        for segment in snapshot.segments(tenant, Table::Samples).iter() {
-            // Young segments have no rollup yet.
-            let ranges = if segment.level == 0 {
-                [(from, until), (until, until)]
-            } else {
-                [(from, windows.0), (windows.1, until)]
-            };
-            for range in ranges {
-                read(segment, range, Use::Rows);
-            }
-        }
-        for ToldByWindows { segment, counts, .. } in &told {
-            if counts.is_none() && !unknown.contains_key(&segment.id) {
-                unknown.insert(segment.id, FoundCounts::default());
-                jobs.extend(self.scan_jobs(segment, (segment.min_time, segment.max_time + 1), scan, Use::Windows));
-            }
-        }
-        let mut each_batch = |ReadBatch { read_for, file, in_order, batch }: ReadBatch| {
-            let rows = ScannedRows::of(&batch, scan.series)?;
-            match read_for {
-                Use::Windows => return unknown.entry(file).or_default().add(&rows, scan.series),
-                Use::Sums => return each(&rows),
-                Use::SumsAndWindows => {
-                    unknown.entry(file).or_default().add(&rows, scan.series)?;
-                    return each(&rows);
-                }
-                Use::Hours => sampled.note_hours(&rows)?,
-                Use::OneHour if rows.runs.is_empty() => {}
-                Use::OneHour => sampled.note_hour(hours.0),
-                Use::Rows => sampled.note(&rows, in_order)?,
-            }
-            exactness.samples += rows.sample_count();
-            each(&rows)
-        };
-        side_by_side(jobs, &mut each_batch).await?;
-        for (file, found) in &unknown {
+        let dropped = self.lake().rejected().between(tenant, scan.range.0, scan.range.1).samples;
+        let segments = |table| snapshot.segments(tenant, table);
+        let plan = ScanPlan::new(scan, segments, |segment| self.windows().of(segment.id, scan.series));
+        let jobs = plan.reads.iter().flat_map(|read| self.scan_jobs(read, scan)).collect();
+        let mut counting = Counting::of(&plan, scan.series);
+        side_by_side(jobs, &mut |read| counting.count(&read, each)).await?;
+        for (file, found) in &counting.found {
             self.windows().learn(*file, scan.series, found);
         }
-        for ToldByWindows { segment, range, is_counted, counts } in told {
-            let counts = counts.or_else(|| unknown.get(&segment.id).map(FoundCounts::sum)).unwrap_or([0; WINDOWS]);
-            for (time, count) in windows_in(Table::Rollup15s.partition_of(segment.min_time), &counts, range) {
-                sampled.note_time(time);
-                exactness.samples += if is_counted { count } else { 0 };
-            }
-        }
-        exactness.coverage = sampled.coverage();
-        Ok(exactness)
+        let (samples, coverage) = counting.finish();
+        Ok(Exactness { samples, dropped, coverage, segments_read: plan.segments_read(), ..Exactness::default() })
     }
 
     /// The jobs that read the rows of a segment that may count. Rows of other series are told apart afterwards: they lie
     /// together, so that pages leave out most of them, and asking row by row costs more than the rest of the reading.
-    fn scan_jobs(
-        &self,
-        segment: &Arc<Segment>,
-        (from, until): (i64, i64),
-        scan: &Scan<'_>,
-        read_for: Use,
-    ) -> Vec<Job<ReadBatch>> {
+    fn scan_jobs(&self, read: &PlannedRead, scan: &Scan<'_>) -> Vec<Job<ReadBatch>> {
+        let &PlannedRead { ref segment, range: (from, until), read_for } = read;
         let (file, in_order) = (segment.id, segment.level > 0);
         let mut columns = vec!["series"];
-        columns
-            .extend(matches!(read_for, Use::Rows | Use::Hours | Use::Windows | Use::SumsAndWindows).then_some("time"));
-        columns.extend((segment.table != Table::Samples && read_for != Use::Sums).then_some("count"));
+        columns.extend(read_for.needs_times().then_some("time"));
+        columns.extend((segment.table != Table::Samples && read_for.needs_counts()).then_some("count"));
         if read_for != Use::Windows {
             let others = scan.columns.iter().filter(|column| !columns.contains(column)).copied().collect::<Vec<_>>();
             columns.extend(others);
@@ -293,24 +162,57 @@ impl Engine {
     }
 }
 
-/// The whole windows inside a range; empty, at the range's start, if there is none.
-pub(crate) fn inner_range(from: i64, until: i64, window: i64) -> (i64, i64) {
-    let first = from.saturating_add(window - 1).div_euclid(window).saturating_mul(window);
-    let last = until.div_euclid(window).saturating_mul(window);
-    if first < last { (first, last) } else { (from, from) }
+/// Counts what a plan reads.
+#[derive(Debug)]
+struct Counting<'p> {
+    plan: &'p ScanPlan,
+    /// Ids of the series, sorted.
+    series: &'p [u64],
+    samples: u64,
+    sampled: SampledTime,
+    /// What is found of the windows of files, by their numbers in the catalog: as well where nothing is.
+    found: HashMap<i64, FoundCounts>,
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+impl<'p> Counting<'p> {
+    fn of(plan: &'p ScanPlan, series: &'p [u64]) -> Self {
+        let sampled = SampledTime::new(plan.parts.range, plan.whole_hours());
+        let unknown = plan.reads.iter().filter(|read| read.read_for.tells_windows());
+        let found = unknown.map(|read| (read.segment.id, FoundCounts::default())).collect();
+        Self { plan, series, samples: 0, sampled, found }
+    }
 
-    /// Scenario: ranges with and without whole windows inside. Guarantee: the three parts make up the range.
-    #[test]
-    fn inner_ranges() {
-        assert_eq!(inner_range(0, 60, 15), (0, 60));
-        assert_eq!(inner_range(1, 59, 15), (15, 45));
-        assert_eq!(inner_range(1, 14, 15), (1, 1));
-        assert_eq!(inner_range(16, 29, 15), (16, 16));
-        assert_eq!(inner_range(-16, 16, 15), (-15, 15));
+    /// Counts a batch, and hands on the rows that count.
+    fn count(
+        &mut self,
+        ReadBatch { read_for, file, in_order, batch }: &ReadBatch,
+        each: &mut EachRows<'_>,
+    ) -> Result<()> {
+        let rows = ScannedRows::of(batch, self.series)?;
+        if read_for.tells_windows() {
+            self.found.entry(*file).or_default().add(&rows, self.series)?;
+        }
+        match read_for {
+            Use::Windows => return Ok(()),
+            Use::Sums | Use::SumsAndWindows => return each(&rows),
+            Use::Hours => self.sampled.note_hours(&rows)?,
+            Use::OneHour if rows.runs.is_empty() => {}
+            Use::OneHour => self.sampled.note_hour(self.plan.parts.hours.0),
+            Use::Rows => self.sampled.note(&rows, *in_order)?,
+        }
+        self.samples += rows.sample_count();
+        each(&rows)
+    }
+
+    /// Adds what windows tell: how many samples there are in all, and how much of the time has some.
+    fn finish(mut self) -> (u64, Option<Coverage>) {
+        for ToldByWindows { segment, range, is_counted, counts } in &self.plan.told {
+            let counts = counts.or_else(|| self.found.get(&segment.id).map(FoundCounts::sum)).unwrap_or([0; WINDOWS]);
+            for (time, count) in windows_in(Table::Rollup15s.partition_of(segment.min_time), &counts, *range) {
+                self.sampled.note_time(time);
+                self.samples += if *is_counted { count } else { 0 };
+            }
+        }
+        (self.samples, self.sampled.coverage())
     }
 }
