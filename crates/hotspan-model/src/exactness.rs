@@ -80,7 +80,8 @@ pub struct Exactness {
     pub pruned_value: i64,
     /// Call paths whose symbols were not found; they are shown by id.
     pub unresolved_paths: u64,
-    /// Whether the edges of the time range had to be rounded to rollup windows, since raw samples have expired.
+    /// Whether the edges of the time range had to be rounded: to rollup windows where raw samples have expired, or to hours,
+    /// by which label sets are kept.
     pub rounded_edges: bool,
     /// How much of what was asked about is in samples; none where that can't be said: for values that are no time, for
     /// spans whose length is not known, for a time without an end, and for answers that rest on no samples.

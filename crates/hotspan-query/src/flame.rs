@@ -128,7 +128,7 @@ impl Engine {
         snapshot: &Snapshot,
         query: &FlameQuery,
     ) -> Result<Arc<Vec<u64>>> {
-        let series = self.series(tenant, snapshot, &query.typed_selector(), query.from, query.until).await?;
+        let series = self.fitting_series(tenant, snapshot, &query.typed_selector(), query.from, query.until).await?;
         Ok(Arc::new(series.iter().map(|entry| entry.id.0).collect()))
     }
 
@@ -150,7 +150,7 @@ impl Engine {
     /// Sums over time: whole hours from hourly rollups, whole windows from 15 s rollups, the rest from samples.
     async fn sum_range(&self, tenant: &TenantId, snapshot: &Snapshot, query: &FlameQuery) -> Result<PathSums> {
         let range = (query.from, query.until);
-        let entries = self.series(tenant, snapshot, &query.typed_selector(), query.from, query.until).await?;
+        let entries = self.fitting_series(tenant, snapshot, &query.typed_selector(), query.from, query.until).await?;
         let mut sums = PathSums::new(self.symbols(tenant, snapshot, &services_of(&entries), range).await?);
         let series: Arc<Vec<u64>> = Arc::new(entries.iter().map(|entry| entry.id.0).collect());
         // Symbols were asked for by the services of these very series.

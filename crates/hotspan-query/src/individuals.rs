@@ -65,7 +65,7 @@ impl Engine {
         group_by: &[String],
     ) -> Result<Individuals> {
         let snapshot = self.snapshot();
-        let entries = self.series(tenant, &snapshot, &query.typed_selector(), query.from, query.until).await?;
+        let entries = self.fitting_series(tenant, &snapshot, &query.typed_selector(), query.from, query.until).await?;
         let groups = Groups::of(&entries, group_by);
         let series: Arc<Vec<u64>> = Arc::new(entries.iter().map(|entry| entry.id.0).collect());
         let kept = self.kept_paths(tenant, &snapshot, query, &entries).await?;

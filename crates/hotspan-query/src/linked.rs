@@ -166,9 +166,9 @@ impl Engine {
         let mut series = match query.profile_types.as_slice() {
             [only] => {
                 let selector = query.selector.clone().and(Matcher::equal(PROFILE_TYPE, only.to_string()));
-                self.series(tenant, snapshot, &selector, query.from, query.until).await?
+                self.fitting_series(tenant, snapshot, &selector, query.from, query.until).await?
             }
-            _ => self.series(tenant, snapshot, &query.selector, query.from, query.until).await?,
+            _ => self.fitting_series(tenant, snapshot, &query.selector, query.from, query.until).await?,
         };
         if query.profile_types.len() > 1 {
             let wanted: HashSet<String> = query.profile_types.iter().map(ToString::to_string).collect();

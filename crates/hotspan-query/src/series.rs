@@ -8,10 +8,11 @@ use hotspan_lake::table::HOUR;
 use hotspan_lake::{Lake, ReadOptions, Snapshot, Table, arrays};
 use hotspan_model::labels::PROFILE_TYPE;
 use hotspan_model::selector::{Selector, label_value};
-use hotspan_model::{Labels, SeriesId, TenantId};
+use hotspan_model::{Exactness, Labels, SeriesId, TenantId};
 
 use crate::Engine;
 use crate::error::Result;
+use crate::told::Told;
 
 /// One label set that profiles came with.
 #[derive(Debug, Clone)]
@@ -54,7 +55,7 @@ impl SeriesIndex {
         Ok(())
     }
 
-    fn select(&self, selector: &Selector, from: i64, until: i64) -> Vec<SeriesEntry> {
+    fn select(&self, fits: impl Fn(&Labels) -> bool, from: i64, until: i64) -> Vec<SeriesEntry> {
         let mut ids: BTreeSet<SeriesId> = BTreeSet::new();
         let first_hour = from.div_euclid(HOUR).saturating_mul(HOUR);
         if first_hour < until {
@@ -62,7 +63,7 @@ impl SeriesIndex {
         }
         let entries = ids.into_iter().filter_map(|id| {
             let labels = self.labels.get(&id)?;
-            selector.fits(labels).then(|| SeriesEntry { id, labels: Arc::clone(labels) })
+            fits(labels).then(|| SeriesEntry { id, labels: Arc::clone(labels) })
         });
         entries.collect()
     }
@@ -77,8 +78,21 @@ impl SeriesIndex {
 }
 
 impl Engine {
-    /// The label sets that fit a selector and were seen in the hours that `from..until` touches, by id.
+    /// The label sets that any of these selectors fits and that were seen in the hours that `from..until` touches, by id.
     pub async fn series(
+        &self,
+        tenant: &TenantId,
+        snapshot: &Snapshot,
+        any_of: &[Selector],
+        (from, until): (i64, i64),
+    ) -> Result<Told<Vec<SeriesEntry>>> {
+        let fits = |labels: &Labels| any_of.iter().any(|selector| selector.fits(labels));
+        let answer = self.select_series(tenant, snapshot, fits, (from, until)).await?;
+        Ok(Told { answer, exactness: self.exactness_of_series(tenant, snapshot, (from, until)) })
+    }
+
+    /// The same for one selector, where it is part of an answer that says itself what it rests on.
+    pub(crate) async fn fitting_series(
         &self,
         tenant: &TenantId,
         snapshot: &Snapshot,
@@ -86,10 +100,35 @@ impl Engine {
         from: i64,
         until: i64,
     ) -> Result<Vec<SeriesEntry>> {
+        self.select_series(tenant, snapshot, |labels| selector.fits(labels), (from, until)).await
+    }
+
+    async fn select_series(
+        &self,
+        tenant: &TenantId,
+        snapshot: &Snapshot,
+        fits: impl Fn(&Labels) -> bool,
+        (from, until): (i64, i64),
+    ) -> Result<Vec<SeriesEntry>> {
         let memory = self.memory(tenant);
         let mut index = memory.series.lock().await;
         index.catch_up(self.lake(), snapshot, tenant).await?;
-        Ok(index.select(selector, from, until))
+        Ok(index.select(fits, from, until))
+    }
+
+    /// What lists of labels rest on: label sets of whole hours, without those that only rejected samples had.
+    fn exactness_of_series(&self, tenant: &TenantId, snapshot: &Snapshot, (from, until): (i64, i64)) -> Exactness {
+        let segments = snapshot.segments(tenant, Table::Series);
+        let segments_read = segments.iter().filter(|segment| segment.overlaps(from, until)).count() as u64;
+        // A time without an end has no edge there.
+        let is_rounded = |edge: i64| ![i64::MIN, i64::MAX].contains(&edge) && edge.rem_euclid(HOUR) != 0;
+        Exactness {
+            dropped: self.lake().rejected().between(tenant, from, until).samples,
+            rounded_edges: is_rounded(from) || is_rounded(until),
+            segments_read,
+            segments_pruned: segments.len() as u64 - segments_read,
+            ..Exactness::default()
+        }
     }
 
     /// The starts of the first and the last hour that any of these series was seen in. The ids are sorted.
@@ -106,34 +145,34 @@ impl Engine {
     }
 
     /// The profile types that were seen, sorted.
-    pub async fn profile_types(&self, tenant: &TenantId, from: i64, until: i64) -> Result<Vec<String>> {
-        self.label_values(tenant, PROFILE_TYPE, &Selector::default(), from, until).await
+    pub async fn profile_types(&self, tenant: &TenantId, from: i64, until: i64) -> Result<Told<Vec<String>>> {
+        self.label_values(tenant, PROFILE_TYPE, &[Selector::default()], from, until).await
     }
 
-    /// The names of labels, sorted.
+    /// The names in label sets that any of these selectors fits, sorted.
     pub async fn label_names(
         &self,
         tenant: &TenantId,
-        selector: &Selector,
+        any_of: &[Selector],
         from: i64,
         until: i64,
-    ) -> Result<Vec<String>> {
-        let series = self.series(tenant, &self.snapshot(), selector, from, until).await?;
+    ) -> Result<Told<Vec<String>>> {
+        let Told { answer: series, exactness } = self.series(tenant, &self.snapshot(), any_of, (from, until)).await?;
         let names: BTreeSet<&str> = series.iter().flat_map(|entry| entry.labels.iter().map(|(name, _)| name)).collect();
-        Ok(names.into_iter().map(str::to_owned).collect())
+        Ok(Told { answer: names.into_iter().map(str::to_owned).collect(), exactness })
     }
 
-    /// The values of a label, sorted.
+    /// The values of a label in label sets that any of these selectors fits, sorted.
     pub async fn label_values(
         &self,
         tenant: &TenantId,
         name: &str,
-        selector: &Selector,
+        any_of: &[Selector],
         from: i64,
         until: i64,
-    ) -> Result<Vec<String>> {
-        let series = self.series(tenant, &self.snapshot(), selector, from, until).await?;
+    ) -> Result<Told<Vec<String>>> {
+        let Told { answer: series, exactness } = self.series(tenant, &self.snapshot(), any_of, (from, until)).await?;
         let values: BTreeSet<&str> = series.iter().filter_map(|entry| label_value(&entry.labels, name)).collect();
-        Ok(values.into_iter().map(str::to_owned).collect())
+        Ok(Told { answer: values.into_iter().map(str::to_owned).collect(), exactness })
     }
 }

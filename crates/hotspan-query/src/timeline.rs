@@ -81,7 +81,8 @@ impl Engine {
             return Err(QueryError::Invalid("a step has at least one millisecond".to_owned()));
         }
         let snapshot = self.snapshot();
-        let entries = self.series(tenant, &snapshot, &samples.typed_selector(), samples.from, samples.until).await?;
+        let entries =
+            self.fitting_series(tenant, &snapshot, &samples.typed_selector(), samples.from, samples.until).await?;
         let groups = Groups::of(&entries, &query.group_by);
         let series: Arc<Vec<u64>> = Arc::new(entries.iter().map(|entry| entry.id.0).collect());
         let grid = Grid::new(samples.from, query.step);

@@ -85,7 +85,7 @@ impl WarmUp {
             Part::File(segment) => reader.open(&segment).await?,
             Part::Labels(tenant, range) => {
                 let selector = Selector::default();
-                let series = self.engine.series(&tenant, &self.snapshot, &selector, range.0, range.1).await?;
+                let series = self.engine.fitting_series(&tenant, &self.snapshot, &selector, range.0, range.1).await?;
                 let services = services_of(&series).into_iter();
                 self.parts.extend(services.map(|service| Part::Symbols(tenant.clone(), service, range)));
             }

@@ -204,7 +204,8 @@ async fn ask(engine: &Engine, tenant: &TenantId) -> Answers {
         }
     }
     let everything = Selector::default();
-    answers.labels = engine.label_values(tenant, "flush", &everything, START, START + 10 * HOUR).await.unwrap();
+    answers.labels =
+        engine.label_values(tenant, "flush", &[everything], START, START + 10 * HOUR).await.unwrap().answer;
     answers
 }
 

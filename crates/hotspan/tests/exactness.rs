@@ -175,3 +175,45 @@ fn rejected_spans_are_said() {
         assert_eq!(cohort["exactness"]["dropped"], dropped, "{cohort:#}");
     }
 }
+
+/// Scenario: one of two samples of an hour is broken, and is rejected: what labels it had, nobody knows.
+/// Guarantee: every list of labels of that hour says so in a header, those of another hour do not; bodies have what Pyroscope's
+/// have and nothing else.
+#[test]
+fn lists_of_labels_say_what_was_rejected() {
+    let (_store, server) = Server::fresh();
+    let hour = past_hour();
+    let sample =
+        |value| TestSample { stack: &["main"], value, time: hour + MINUTE, trace_id: [1; 16], span_id: [2; 8] };
+    let mut request = profile_request("shop", [6; 16], &[sample(5), sample(7)]);
+    request.resource_profiles[0].scope_profiles[0].profiles[0].samples[1].link_index = 99;
+    assert_eq!(server.post("/v1development/profiles", PROTOBUF, &request.encode_to_vec()).unwrap().status, 200);
+    for (from, missing) in [(hour, true), (hour - 3 * HOUR, false)] {
+        let (start, end) = (from / 1_000_000, (from + HOUR) / 1_000_000);
+        let methods = [
+            ("ProfileTypes", "profileTypes"),
+            ("LabelNames", "names"),
+            ("LabelValues", "names"),
+            ("Series", "labelsSet"),
+        ];
+        for (method, field) in methods {
+            let mut body = json!({ "start": start, "end": end });
+            if method == "LabelValues" {
+                body["name"] = json!("service_name");
+            }
+            let path = format!("/querier.v1.QuerierService/{method}");
+            let answer = server.post(&path, "application/json", body.to_string().as_bytes()).unwrap();
+            let exactness = header(&answer);
+            assert_eq!(exactness["dropped"], u64::from(missing), "{method}");
+            assert_eq!(exactness["segments_read"].as_u64() > Some(0), missing, "{method}: {exactness}");
+            let told: Value = serde_json::from_slice(&answer.body).unwrap();
+            assert!(told.as_object().unwrap().keys().all(|key| key == field), "{method}: {told}");
+            assert_eq!(told.get(field).is_some_and(|list| list != &json!([])), missing, "{method}: {told}");
+        }
+        let values = format!("/pyroscope/label-values?label=service_name&from={start}&until={end}");
+        let answer = server.get(&values).unwrap();
+        assert_eq!(header(&answer)["dropped"], u64::from(missing));
+        let told: Value = serde_json::from_slice(&answer.body).unwrap();
+        assert_eq!(told, if missing { json!(["shop"]) } else { json!([]) });
+    }
+}

@@ -266,8 +266,8 @@ impl Loader<'_> {
         let mut unlinked = Vec::new();
         for service in silent.difference(&seen).map(|service| vocabulary.text_of(*service)) {
             let selector = Selector::default().and(Matcher::equal(SERVICE_NAME, service));
-            let series = self.engine.series(self.tenant, self.snapshot, &selector, from, until).await?;
-            if series.iter().any(|entry| self.counted(&entry.labels).is_some()) {
+            let series = self.engine.series(self.tenant, self.snapshot, &[selector], (from, until)).await?;
+            if series.answer.iter().any(|entry| self.counted(&entry.labels).is_some()) {
                 unlinked.push(service.to_owned());
             }
         }

@@ -37,12 +37,12 @@ pub(crate) async fn no_samples(core: &Core, tenant: &TenantId, query: &FlameQuer
         text.push_str(&said);
         return Ok(text);
     }
-    let services = core.engine.label_values(tenant, SERVICE_NAME, &typed(profile_type), *from, *until).await?;
+    let services = core.engine.label_values(tenant, SERVICE_NAME, &[typed(profile_type)], *from, *until).await?.answer;
     if !services.is_empty() {
         text.push_str(&format!("services that have some: {}\n", listed(&services)));
         return Ok(text);
     }
-    match core.engine.profile_types(tenant, *from, *until).await? {
+    match core.engine.profile_types(tenant, *from, *until).await?.answer {
         types if types.is_empty() => text.push_str(&when_at_all(core, tenant).await?),
         types => text.push_str(&format!("types that there are: {}\n", listed(&types))),
     }
@@ -54,13 +54,13 @@ async fn other_times(core: &Core, tenant: &TenantId, query: &FlameQuery) -> Resu
     if !query.spans.is_empty() || !query.traces.is_empty() || query.owners.is_some() {
         return Ok(None);
     }
-    let times = core.engine.sample_times(tenant, &query.typed_selector()).await?;
+    let times = core.engine.sample_times(tenant, &query.typed_selector()).await?.answer;
     let is_outside = |(first, last): &(i64, i64)| *first < query.from || *last >= query.until;
     Ok(times.filter(is_outside).map(|times| format!("there are some {}\n", between(times))))
 }
 
 async fn when_at_all(core: &Core, tenant: &TenantId) -> Result<String, ApiError> {
-    let times = core.engine.sample_times(tenant, &Selector::default()).await?;
+    let times = core.engine.sample_times(tenant, &Selector::default()).await?.answer;
     Ok(times.map_or_else(
         || "there are no profiles at all\n".to_owned(),
         |times| format!("there are profiles {}\n", between(times)),
@@ -93,7 +93,7 @@ async fn types_of_service(core: &Core, tenant: &TenantId, query: &FlameQuery) ->
     let service_before = name.rsplit_once('.').map(|(service, _)| service);
     for service in std::iter::once(name).chain(service_before) {
         let selector = Selector::default().and(Matcher::equal(SERVICE_NAME, service));
-        let types = core.engine.label_values(tenant, PROFILE_TYPE, &selector, query.from, query.until).await?;
+        let types = core.engine.label_values(tenant, PROFILE_TYPE, &[selector], query.from, query.until).await?.answer;
         if !types.is_empty() {
             return Ok(Some(format!("types that there are of {service}: {}\n", listed(&types))));
         }

@@ -108,5 +108,6 @@ async fn label_values(
     selector: &Selector,
     query: &FlameQuery,
 ) -> Result<Vec<String>, ApiError> {
-    Ok(core.engine.label_values(tenant, label, selector, query.from, query.until).await?)
+    let any_of = std::slice::from_ref(selector);
+    Ok(core.engine.label_values(tenant, label, any_of, query.from, query.until).await?.answer)
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use hotspan_formats::profile_query::parse_selector;
 use hotspan_lake::Table;
 use hotspan_model::{Labels, ProfileType};
-use hotspan_query::{Selector, plain_name};
+use hotspan_query::{Selector, Told, plain_name};
 use http::header;
 
 use super::messages::{
@@ -14,64 +14,60 @@ use super::messages::{
     QueryImpact, QueryScope, SeriesRequest, SeriesResponse,
 };
 use super::selection::{time_range, written_query};
-use super::unary::Asked;
+use super::unary::{Asked, Resting};
 use crate::api::ApiError;
 
-pub(super) async fn profile_types(asked: Asked<ProfileTypesRequest>) -> Result<ProfileTypesResponse, ApiError> {
+pub(super) async fn profile_types(
+    asked: Asked<ProfileTypesRequest>,
+) -> Result<Resting<ProfileTypesResponse>, ApiError> {
     let (from, until) = time_range(asked.message.start, asked.message.end)?;
     let ids = asked.core.engine.profile_types(&asked.tenant, from, until).await?;
-    let profile_types = ids.into_iter().filter_map(|id| {
+    let profile_types = ids.answer.into_iter().filter_map(|id| {
         let ProfileType { name, sample_type, sample_unit, period_type, period_unit } = id.parse().ok()?;
         Some(ProfileTypeMessage { id, name, sample_type, sample_unit, period_type, period_unit })
     });
-    Ok(ProfileTypesResponse { profile_types: profile_types.collect() })
+    let answer = ProfileTypesResponse { profile_types: profile_types.collect() };
+    Ok(Resting { answer, exactness: ids.exactness })
 }
 
-pub(super) async fn label_names(asked: Asked<LabelNamesRequest>) -> Result<NamesResponse, ApiError> {
+pub(super) async fn label_names(asked: Asked<LabelNamesRequest>) -> Result<Resting<NamesResponse>, ApiError> {
     let (from, until) = time_range(asked.message.start, asked.message.end)?;
-    let mut names = BTreeSet::new();
-    for selector in selectors(&asked.message.matchers)? {
-        names.extend(asked.core.engine.label_names(&asked.tenant, &selector, from, until).await?);
-    }
+    let any_of = selectors(&asked.message.matchers)?;
+    let Told { answer: mut names, exactness } =
+        asked.core.engine.label_names(&asked.tenant, &any_of, from, until).await?;
     // Clients that put names into selectors without quotes can't use those with dots: they get names that they can.
     let mut accepts = asked.headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
     if !accepts.any(|accept| accept.replace(' ', "").contains("allow-utf8-labelnames=true")) {
-        names = names.iter().map(|name| plain_name(name)).collect();
-        names.retain(|name| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'));
+        let plain: BTreeSet<String> = names.iter().map(|name| plain_name(name)).collect();
+        names = plain.into_iter().filter(|name| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')).collect();
     }
-    Ok(NamesResponse { names: names.into_iter().collect() })
+    Ok(Resting { answer: NamesResponse { names }, exactness })
 }
 
-pub(super) async fn label_values(asked: Asked<LabelValuesRequest>) -> Result<NamesResponse, ApiError> {
+pub(super) async fn label_values(asked: Asked<LabelValuesRequest>) -> Result<Resting<NamesResponse>, ApiError> {
     let request = &asked.message;
     if request.name.is_empty() {
         return Err(ApiError::invalid("name is missing: the label whose values are wanted"));
     }
     let (from, until) = time_range(request.start, request.end)?;
-    let mut values = BTreeSet::new();
-    for selector in selectors(&request.matchers)? {
-        values.extend(asked.core.engine.label_values(&asked.tenant, &request.name, &selector, from, until).await?);
-    }
-    Ok(NamesResponse { names: values.into_iter().collect() })
+    let any_of = selectors(&request.matchers)?;
+    let Told { answer: names, exactness } =
+        asked.core.engine.label_values(&asked.tenant, &request.name, &any_of, from, until).await?;
+    Ok(Resting { answer: NamesResponse { names }, exactness })
 }
 
-pub(super) async fn series(asked: Asked<SeriesRequest>) -> Result<SeriesResponse, ApiError> {
+pub(super) async fn series(asked: Asked<SeriesRequest>) -> Result<Resting<SeriesResponse>, ApiError> {
     let request = &asked.message;
     let (from, until) = time_range(request.start, request.end)?;
     let engine = &asked.core.engine;
-    let snapshot = engine.snapshot();
-    let mut sets: BTreeSet<Labels> = BTreeSet::new();
-    for selector in selectors(&request.matchers)? {
-        for entry in engine.series(&asked.tenant, &snapshot, &selector, from, until).await? {
-            let wanted = |name: &str| request.label_names.is_empty() || request.label_names.iter().any(|n| n == name);
-            let labels = Labels::from_pairs(entry.labels.iter().filter(|(name, _)| wanted(name)));
-            if !labels.is_empty() {
-                sets.insert(labels);
-            }
-        }
-    }
+    let any_of = selectors(&request.matchers)?;
+    let series = engine.series(&asked.tenant, &engine.snapshot(), &any_of, (from, until)).await?;
+    let is_wanted = |name: &str| request.label_names.is_empty() || request.label_names.iter().any(|n| n == name);
+    let wanted = |labels: &Labels| Labels::from_pairs(labels.iter().filter(|(name, _)| is_wanted(name)));
+    let mut sets: BTreeSet<Labels> = series.answer.iter().map(|entry| wanted(&entry.labels)).collect();
+    sets.retain(|labels| !labels.is_empty());
     let labels_set = sets.iter().map(|labels| LabelsMessage { labels: pairs(labels) }).collect();
-    Ok(SeriesResponse { labels_set })
+    Ok(Resting { answer: SeriesResponse { labels_set }, exactness: series.exactness })
 }
 
 pub(super) async fn profile_stats(asked: Asked<EmptyMessage>) -> Result<ProfileStatsResponse, ApiError> {
@@ -97,7 +93,8 @@ pub(super) async fn analyze_query(asked: Asked<AnalyzeQueryRequest>) -> Result<A
     };
     let engine = &asked.core.engine;
     let snapshot = engine.snapshot();
-    let series_count = engine.series(&asked.tenant, &snapshot, &selector, from, until).await?.len() as u64;
+    let series = engine.series(&asked.tenant, &snapshot, &[selector], (from, until)).await?;
+    let series_count = series.answer.len() as u64;
     let mut scope =
         QueryScope { component_type: "store".to_owned(), component_count: 1, series_count, ..QueryScope::default() };
     // What has no series is answered without reading anything else.

@@ -8,7 +8,6 @@ use hotspan_lake::catalog::now_nanos;
 use hotspan_query::{FlameQuery, Selector, StepValue, Timeline, TimelineQuery};
 use http::{HeaderValue, header};
 use serde::Deserialize;
-use serde_json::Value;
 use std::collections::BTreeMap;
 
 use super::merge::diff_tree;
@@ -125,15 +124,15 @@ pub(super) struct LabelValuesParameters {
 pub(super) async fn label_values(
     Asker { core, tenant }: Asker,
     Given(parameters): Given<LabelValuesParameters>,
-) -> Result<Json<Value>, ApiError> {
+) -> Result<Response, ApiError> {
     let label = parameters.label.as_deref().filter(|label| !label.is_empty());
     let label = label.ok_or_else(|| ApiError::invalid("label is missing"))?;
     let (from, until) = time_range(&parameters.from, &parameters.until)?;
     let values = match label {
         "__name__" => core.engine.profile_types(&tenant, from, until).await?,
-        label => core.engine.label_values(&tenant, label, &Selector::default(), from, until).await?,
+        label => core.engine.label_values(&tenant, label, &[Selector::default()], from, until).await?,
     };
-    Ok(Json(values.into()))
+    Ok(with_exactness(Json(values.answer), &values.exactness))
 }
 
 /// A query with its time; one about spans or traces finds them wherever they are.

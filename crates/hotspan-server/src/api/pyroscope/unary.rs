@@ -52,7 +52,7 @@ pub(super) trait Answer {
     fn into_protobuf(self) -> Vec<u8>;
     fn into_json(self) -> Result<Vec<u8>, serde_json::Error>;
 
-    /// What it rests on, where it rests on samples.
+    /// What it rests on, where it tells of data.
     fn exactness(&self) -> Option<Exactness> {
         None
     }
