@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use hashbrown::HashMap;
 use hotspan_lake::Snapshot;
-use hotspan_model::TenantId;
+use hotspan_model::{Exactness, TenantId};
 
 use crate::Engine;
 use crate::error::Result;
@@ -38,6 +38,7 @@ pub struct CallPaths {
     /// The last call of each path that was asked for.
     paths: HashMap<u64, u32>,
     frames: Vec<PathFrame>,
+    exactness: Exactness,
 }
 
 impl CallPaths {
@@ -71,11 +72,19 @@ impl CallPaths {
         &self.frames[number as usize]
     }
 
+    /// What they rest on: how many of the paths that were asked for are not known.
+    pub fn exactness(&self) -> Exactness {
+        self.exactness
+    }
+
     /// How many different frames there are.
     pub fn frame_count(&self) -> usize {
         self.frames.len()
     }
 }
+
+/// The path of samples that came without a stack: there is nothing to be known of it.
+const NO_STACK: u64 = 0;
 
 impl Engine {
     /// The frames of call paths that samples of these series have in `from..until`. Numbers follow the order of the paths.
@@ -131,6 +140,8 @@ impl LookUp<'_> {
             self.last = at;
             let call = self.call(at, node);
             self.found.paths.insert(path, call);
+        } else if path != NO_STACK {
+            self.found.exactness.unresolved_paths += 1;
         }
     }
 

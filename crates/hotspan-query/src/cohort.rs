@@ -246,7 +246,7 @@ impl Engine {
         let selected: HashSet<(TraceId, SpanId)> =
             cohort.spans.iter().map(|span| (span.trace_id, span.span_id)).collect();
         for traces in cohort.traces().chunks(TRACES_AT_ONCE) {
-            let spans = self.outlines(tenant, snapshot, traces, cohort.range()).await?;
+            let spans = self.outlines(tenant, snapshot, traces, cohort.range()).await?.answer;
             for trace in by_trace(&spans) {
                 let is_selected = trace.iter().map(|span| selected.contains(&(span.trace_id, span.span_id)));
                 visit(trace, is_selected.collect());

@@ -5,17 +5,17 @@
 
 use std::sync::Arc;
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use hotspan_lake::{Snapshot, Table};
 use hotspan_model::{Exactness, ProfileType, SpanId, SpanKind, TenantId, TraceId};
 
 use crate::Engine;
+use crate::call_paths::CallPaths;
 use crate::error::Result;
 use crate::flame::FlameQuery;
 use crate::linked::LinkedSample;
 use crate::outline::{SpanOutline, by_trace};
 use crate::owners::SampleOwners;
-use crate::series::SeriesEntry;
 use crate::services::Services;
 
 /// What an operation costs.
@@ -83,7 +83,7 @@ impl Engine {
         traces.dedup();
         let mut paths: HashMap<(Arc<str>, Arc<str>), HashMap<u64, i64>> = HashMap::new();
         for traces in traces.chunks(TRACES_AT_ONCE) {
-            let spans = self.outlines(tenant, snapshot, traces, range).await?;
+            let spans = self.outlines(tenant, snapshot, traces, range).await?.answer;
             for trace in by_trace(&spans) {
                 let request_of = requests_of(trace);
                 let mut sampled = vec![false; trace.len()];
@@ -106,10 +106,13 @@ impl Engine {
                 }
             }
         }
-        for (key, paths) in paths {
-            let functions =
-                self.heaviest_functions(tenant, snapshot, range, (&tables.series, &paths), functions).await?;
-            costs.endpoints.entry(key).or_default().functions = functions;
+        if functions > 0 {
+            let distinct: HashSet<u64> = paths.values().flat_map(HashMap::keys).copied().collect();
+            let known = self.call_paths(tenant, snapshot, range, &tables.series, distinct).await?;
+            costs.exactness.merge(&known.exactness());
+            for (key, paths) in paths {
+                costs.endpoints.entry(key).or_default().functions = heaviest_functions(&known, &paths, functions);
+            }
         }
         // Every request counts, sampled or not: an endpoint that is cheap is cheap because most requests have no sample.
         let latest;
@@ -146,27 +149,20 @@ impl Engine {
         let length = until.saturating_sub(from) as f64 * MAX_ROWS as f64 / rows as f64;
         (until.saturating_sub(length as i64), until)
     }
+}
 
-    async fn heaviest_functions(
-        &self,
-        tenant: &TenantId,
-        snapshot: &Snapshot,
-        range: (i64, i64),
-        (series, paths): (&[SeriesEntry], &HashMap<u64, i64>),
-        limit: usize,
-    ) -> Result<Vec<(String, i64)>> {
-        let known = self.call_paths(tenant, snapshot, range, series, paths.keys().copied()).await?;
-        let mut functions: HashMap<&str, i64> = HashMap::new();
-        for (path, value) in paths {
-            let name = known.frames(*path).next().map_or("[unknown]", |frame| frame.function.as_ref());
-            *functions.entry(name).or_default() += value;
-        }
-        let mut functions: Vec<(String, i64)> =
-            functions.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-        functions.sort_unstable_by(|a, b| (b.1, &a.0).cmp(&(a.1, &b.0)));
-        functions.truncate(limit);
-        Ok(functions)
+/// The functions at the ends of paths that have the most of their values.
+fn heaviest_functions(known: &CallPaths, paths: &HashMap<u64, i64>, limit: usize) -> Vec<(String, i64)> {
+    let mut functions: HashMap<&str, i64> = HashMap::new();
+    for (path, value) in paths {
+        let name = known.frames(*path).next().map_or("[unknown]", |frame| frame.function.as_ref());
+        *functions.entry(name).or_default() += value;
     }
+    let mut functions: Vec<(String, i64)> =
+        functions.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    functions.sort_unstable_by(|a, b| (b.1, &a.0).cmp(&(a.1, &b.0)));
+    functions.truncate(limit);
+    functions
 }
 
 /// What was measured in a span.

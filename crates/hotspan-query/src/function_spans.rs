@@ -129,6 +129,9 @@ impl Engine {
         let linked_query = query.linked(SampleOwners::Everybody);
         let tables = self.visit_linked_samples(tenant, snapshot, &linked_query, &mut add).await?;
         found.exactness = Exactness { coverage, ..tables.exactness };
+        // Samples whose span was rejected are in no operation.
+        let rejected = self.lake().rejected().between(tenant, from, until);
+        found.exactness.dropped = found.exactness.dropped.saturating_add(rejected.spans);
         found.exactness.samples = by_span.values().map(|(_, samples)| samples).sum();
         found.exactness.linked_samples = found.exactness.samples;
         found.exactness.spans = by_span.len() as u64;
@@ -154,7 +157,7 @@ impl Engine {
         let mut traces: Vec<TraceId> = heaviest.iter().map(|((trace, _), _)| *trace).collect();
         traces.sort_unstable();
         traces.dedup();
-        let outlines = self.outlines(tenant, snapshot, &traces, range).await?;
+        let outlines = self.outlines(tenant, snapshot, &traces, range).await?.answer;
         let known: HashMap<(TraceId, SpanId), &SpanOutline> =
             outlines.iter().map(|span| ((span.trace_id, span.span_id), span)).collect();
         let mut operations: HashMap<(Arc<str>, Arc<str>), FunctionOperation> = HashMap::new();

@@ -74,12 +74,12 @@ impl Engine {
             cohort.spans.iter().take(4 * SURVEYED_TRACES).map(|span| span.trace_id).collect();
         latest.dedup();
         latest.truncate(SURVEYED_TRACES);
-        let surveyed = self.outlines(tenant, snapshot, &latest, range).await?;
+        let surveyed = self.outlines(tenant, snapshot, &latest, range).await?.answer;
         let services = self.services_that_label_roots(tenant, snapshot, &surveyed, range).await?;
         if services.is_empty() && policy == LinkPolicy::Inherited {
             return Ok(owners);
         }
-        let spans = self.outlines(tenant, snapshot, &cohort.traces(), range).await?;
+        let spans = self.outlines(tenant, snapshot, &cohort.traces(), range).await?.answer;
         self.heirs(tenant, snapshot, keys, &spans, &services, range, policy).await
     }
 

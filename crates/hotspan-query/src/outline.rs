@@ -13,6 +13,7 @@ use crate::error::Result;
 use crate::process::united_length;
 use crate::search::{reach_back, reach_on};
 use crate::side_by_side::side_by_side;
+use crate::told::Told;
 
 /// A span of a trace, as far as its place in the trace goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,12 +68,12 @@ impl Engine {
         snapshot: &Snapshot,
         traces: &[TraceId],
         (from, until): (i64, i64),
-    ) -> Result<Vec<SpanOutline>> {
+    ) -> Result<Told<Vec<SpanOutline>>> {
         let ids = Arc::new(IdSet::traces(traces.iter().copied()));
         let range = (reach_back(from), reach_on(until));
         let options = ReadOptions::columns(&COLUMNS);
-        let mut exactness = Exactness::default();
-        let jobs = self.id_jobs(tenant, snapshot, Table::Spans, &ids, range, &options, &mut exactness).await?;
+        let mut read = Exactness::default();
+        let jobs = self.id_jobs(tenant, snapshot, Table::Spans, &ids, range, &options, &mut read).await?;
         let mut spans = Vec::new();
         let mut texts = SharedTexts::default();
         side_by_side(jobs, &mut |batch| read_outlines(&batch, &mut texts, &mut spans)).await?;
@@ -87,7 +88,9 @@ impl Engine {
             }
             seen.insert(span.span_id)
         });
-        Ok(spans)
+        let mut exactness = self.exactness_of_spans(tenant, spans.len() as u64, extent(&spans).or(Some((from, until))));
+        exactness.merge(&read);
+        Ok(Told { answer: spans, exactness })
     }
 }
 
@@ -132,6 +135,11 @@ fn read_outlines(batch: &RecordBatch, texts: &mut SharedTexts, spans: &mut Vec<S
         });
     }
     Ok(())
+}
+
+/// From the first start to the last end.
+pub fn extent(spans: &[SpanOutline]) -> Option<(i64, i64)> {
+    Some((spans.iter().map(|span| span.start).min()?, spans.iter().map(SpanOutline::end).max()?))
 }
 
 /// The spans of each trace, of spans that are sorted by trace.

@@ -20,7 +20,7 @@ pub struct SpanKey {
     pub span_id: SpanId,
 }
 
-/// Whose samples are asked for.
+/// Whose samples are asked for. This is part of a question, so it says nothing of what it rests on: the answer does.
 #[derive(Debug, Clone)]
 pub enum SampleOwners {
     /// Samples that name one of these spans. Those that name the span but no trace count too.

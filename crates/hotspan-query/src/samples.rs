@@ -13,6 +13,7 @@ use crate::linked_rows::{LinkedRow, LinkedRows};
 use crate::owners::OwnerFilter;
 use crate::side_by_side::side_by_side;
 use crate::symbols::{PathNode, Symbols, services_of};
+use crate::told::Told;
 
 /// One sample.
 #[derive(Debug, Clone)]
@@ -66,24 +67,30 @@ impl Engine {
         trace_id: Option<TraceId>,
         spans: impl IntoIterator<Item = SpanId>,
         range: (i64, i64),
-    ) -> Result<HashSet<SpanId>> {
+    ) -> Result<Told<HashSet<SpanId>>> {
         let spans = spans.into_iter().map(|span_id| (span_id, trace_id.unwrap_or_default())).collect();
         let filter = OwnerFilter::of_traces(trace_id.as_slice(), spans);
-        let Some(ids) = filter.id_set() else { return Ok(HashSet::new()) };
+        let Some(ids) = filter.id_set() else { return Ok(Told::default()) };
         let options = ReadOptions::columns(&["trace_id", "span_id"]);
-        let (snapshot, mut exactness) = (self.snapshot(), Exactness::default());
+        let dropped = self.lake().rejected().between(tenant, range.0, range.1).samples;
+        let (snapshot, mut exactness) = (self.snapshot(), Exactness { dropped, ..Exactness::default() });
         let jobs = self.id_jobs(tenant, &snapshot, Table::Samples, &ids, range, &options, &mut exactness).await?;
-        let mut profiled = HashSet::new();
+        let (mut profiled, mut samples) = (HashSet::new(), 0);
         let mut each = |batch: RecordBatch| {
             let (traces, spans) = (arrays::ids(&batch, "trace_id")?, arrays::ids(&batch, "span_id")?);
             let trace = |row| traces.is_valid(row).then(|| TraceId(arrays::id_at(traces, row)));
             let span = |row| spans.is_valid(row).then(|| SpanId(arrays::id_at(spans, row)));
-            let owner = |row| filter.named_owner(trace(row), span(row));
-            profiled.extend((0..batch.num_rows()).filter_map(owner).filter_map(|(_, span)| span));
+            let owners = (0..batch.num_rows()).filter_map(|row| filter.named_owner(trace(row), span(row)));
+            for span in owners.filter_map(|(_, span)| span) {
+                samples += 1;
+                profiled.insert(span);
+            }
             Ok(())
         };
         side_by_side(jobs, &mut each).await?;
-        Ok(profiled)
+        exactness.spans = profiled.len() as u64;
+        (exactness.samples, exactness.linked_samples) = (samples, samples);
+        Ok(Told { answer: profiled, exactness })
     }
 
     /// A page of the samples of the spans and traces that a question names, in order of time. Its profile type

@@ -11,6 +11,7 @@ use crate::Engine;
 use crate::error::Result;
 use crate::search::{reach_back, reach_on};
 use crate::side_by_side::side_by_side;
+use crate::told::Told;
 use crate::trace::{StoredAttribute, read_attributes};
 
 impl Engine {
@@ -21,14 +22,14 @@ impl Engine {
         snapshot: &Snapshot,
         spans: &[(TraceId, SpanId)],
         (from, until): (i64, i64),
-    ) -> Result<HashMap<(TraceId, SpanId), Vec<StoredAttribute>>> {
+    ) -> Result<Told<HashMap<(TraceId, SpanId), Vec<StoredAttribute>>>> {
         let wanted: HashSet<(TraceId, SpanId)> = spans.iter().copied().collect();
         let ids = Arc::new(IdSet::traces(spans.iter().map(|(trace, _)| *trace)));
         let options = ReadOptions::columns(&["trace_id", "span_id", "attributes", "attributes_json"])
             .with_prefix(ATTRIBUTE_PREFIX);
         let range = (reach_back(from), reach_on(until));
-        let mut exactness = Exactness::default();
-        let jobs = self.id_jobs(tenant, snapshot, Table::Spans, &ids, range, &options, &mut exactness).await?;
+        let mut read = Exactness::default();
+        let jobs = self.id_jobs(tenant, snapshot, Table::Spans, &ids, range, &options, &mut read).await?;
         let mut found: HashMap<(TraceId, SpanId), Vec<StoredAttribute>> = HashMap::new();
         let mut each = |batch: arrow::array::RecordBatch| {
             let trace_ids = arrays::ids(&batch, "trace_id")?;
@@ -42,6 +43,8 @@ impl Engine {
             Ok(())
         };
         side_by_side(jobs, &mut each).await?;
-        Ok(found)
+        let mut exactness = self.exactness_of_spans(tenant, found.len() as u64, Some((from, until)));
+        exactness.merge(&read);
+        Ok(Told { answer: found, exactness })
     }
 }

@@ -8,6 +8,7 @@ use hotspan_model::{Exactness, SpanId, TenantId, TraceId};
 use crate::Engine;
 use crate::error::{QueryError, Result};
 use crate::outline::SpanOutline;
+use crate::told::Told;
 
 /// A span and its place in a waterfall.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,14 +44,13 @@ const MAX_SPANS: usize = 2_000_000;
 impl Engine {
     /// The spans of a trace in the order of a waterfall; none if there is no such trace.
     pub async fn waterfall(&self, tenant: &TenantId, trace_id: TraceId) -> Result<Waterfall> {
-        let spans = self.outlines(tenant, &self.snapshot(), &[trace_id], (i64::MIN, i64::MAX)).await?;
+        let whenever = (i64::MIN, i64::MAX);
+        let Told { answer: spans, exactness } = self.outlines(tenant, &self.snapshot(), &[trace_id], whenever).await?;
         if spans.len() > MAX_SPANS {
             let message = format!("the trace has {} spans; at most {MAX_SPANS} are put in order", spans.len());
             return Err(QueryError::Limit(format!("{message} (limit: spans of a waterfall)")));
         }
-        let mut waterfall = Waterfall { spans: depth_first(spans), ..Waterfall::default() };
-        waterfall.exactness = self.exactness_of_spans(tenant, waterfall.spans.len() as u64, waterfall.extent());
-        Ok(waterfall)
+        Ok(Waterfall { spans: depth_first(spans), exactness })
     }
 }
 

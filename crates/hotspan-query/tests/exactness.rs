@@ -17,8 +17,8 @@ use hotspan_model::{
 };
 use hotspan_query::search::{SearchOrder, SearchQuery, TagQuery, TraceFilter};
 use hotspan_query::{
-    CohortScope, Engine, FlameQuery, IndividualKind, LeafTrim, MAX_COHORT_SPANS, Matcher, SampleOwners, Selector,
-    TimelineQuery,
+    CohortScope, Engine, FlameQuery, IndividualKind, LeafTrim, LinkedQuery, MAX_COHORT_SPANS, Matcher, SampleOwners,
+    Selector, TimelineQuery,
 };
 use hotspan_traceql::{MetricsLimits, Program, TimeGrid};
 
@@ -179,6 +179,60 @@ async fn the_time_of_spans_that_is_in_samples_is_told() {
     }
 }
 
+/// Scenario: lists of labels of an hour, of times that begin or end inside one, of another hour and of all times, and of spans
+/// and call paths by their ids, some of which nobody has stored.
+/// Guarantee: each says which segments it was read from, whether its edges were rounded, how many spans or samples were found,
+/// and how many paths are not known.
+#[tokio::test(flavor = "multi_thread")]
+async fn lists_say_what_they_rest_on() {
+    let (folder, tenant) = (tempfile::tempdir().unwrap(), TenantId::anonymous());
+    let engine = Engine::new(store(folder.path(), &tenant).await);
+    let snapshot = engine.snapshot();
+    let any = [Selector::default()];
+    let cases = [
+        ((START, START + HOUR), (1, 0, false)),
+        ((START + MINUTE, START + HOUR), (1, 0, true)),
+        ((START, START + MINUTE), (1, 0, true)),
+        ((START - 2 * HOUR, START - HOUR), (0, 1, false)),
+        ((0, i64::MAX), (1, 0, false)),
+    ];
+    for ((from, until), expected) in cases {
+        let series = engine.series(&tenant, &snapshot, &any, (from, until)).await.unwrap();
+        let names = engine.label_names(&tenant, &any, from, until).await.unwrap();
+        let values = engine.label_values(&tenant, "service_name", &any, from, until).await.unwrap();
+        let types = engine.profile_types(&tenant, from, until).await.unwrap();
+        assert_eq!((series.answer.len(), names.answer.is_empty()), (expected.0 as usize, expected.0 == 0));
+        for exactness in [series.exactness, names.exactness, values.exactness, types.exactness] {
+            let Exactness { segments_read, segments_pruned, rounded_edges, .. } = exactness;
+            assert_eq!((segments_read, segments_pruned, rounded_edges), expected, "{from}..{until}");
+        }
+    }
+    let hour = (START, START + HOUR);
+    let outlines = engine.outlines(&tenant, &snapshot, &[TRACE, TraceId([9; 16])], hour).await.unwrap();
+    assert_eq!((outlines.exactness.spans, outlines.exactness.segments_read), (2, 1));
+    let spans = [(TRACE, CALL), (TRACE, SpanId([9; 8]))];
+    let attributes = engine.span_attributes(&tenant, &snapshot, &spans, hour).await.unwrap();
+    assert_eq!((attributes.exactness.spans, attributes.exactness.segments_read), (1, 1));
+    let profiled = engine.profiled_spans(&tenant, Some(TRACE), [], hour).await.unwrap();
+    assert_eq!((profiled.exactness.spans, profiled.exactness.samples), (1, 5));
+    let times = engine.sample_times(&tenant, &any[0]).await.unwrap();
+    assert_eq!((times.answer.is_some(), times.exactness.samples, told(&times.exactness)), (true, 1200, None));
+    let query = LinkedQuery {
+        owners: SampleOwners::Traces(vec![TRACE]),
+        profile_types: Vec::new(),
+        selector: Selector::default(),
+        from: START,
+        until: START + HOUR,
+        profiles: Vec::new(),
+        with_threads: false,
+    };
+    let linked = engine.linked_samples(&tenant, &snapshot, &query, 1).await.unwrap();
+    // Zero is the path of samples without a stack.
+    let paths = [linked.samples[0].path, 0, 7, 8];
+    let found = engine.call_paths(&tenant, &snapshot, hour, &linked.tables.series, paths).await.unwrap();
+    assert_eq!((found.frames(paths[0]).count(), found.exactness().unresolved_paths), (1, 2));
+}
+
 /// Scenario: two spans and three samples of an hour were rejected, and questions of every kind are about that hour or the
 /// hours around it.
 /// Guarantee: each answer says how many of what it is made of are missing: spans, samples or both; those about other times
@@ -220,6 +274,21 @@ async fn what_was_rejected_is_told_by_every_answer() {
         let mut names = engine.start_tag_names(&tenant, tags.clone());
         while names.next_part().await.unwrap().is_some() {}
         assert_eq!(names.exactness().dropped, spans);
+        let any = [Selector::default()];
+        let series = engine.series(&tenant, &snapshot, &any, (from, until)).await.unwrap();
+        let names = engine.label_names(&tenant, &any, from, until).await.unwrap();
+        let values = engine.label_values(&tenant, "service_name", &any, from, until).await.unwrap();
+        let types = engine.profile_types(&tenant, from, until).await.unwrap();
+        let profiled = engine.profiled_spans(&tenant, Some(TRACE), [], (from, until)).await.unwrap();
+        for exactness in [series.exactness, names.exactness, values.exactness, types.exactness, profiled.exactness] {
+            assert_eq!(exactness.dropped, samples);
+        }
+        let nobody = engine.outlines(&tenant, &snapshot, &[TraceId([9; 16])], (from, until)).await.unwrap();
+        let attributes = engine.span_attributes(&tenant, &snapshot, &[(TRACE, CALL)], (from, until)).await.unwrap();
+        assert_eq!((nobody.exactness.dropped, attributes.exactness.dropped), (spans, spans));
+        let (work, cpu) = (|name: &str| name == "work", ProfileType::cpu());
+        let function = engine.function_spans(&tenant, &snapshot, &work, &cpu, &any[0], (from, until), 9).await.unwrap();
+        assert_eq!(function.exactness.dropped, spans + samples);
         let query = flame(from, until);
         assert_eq!(engine.requests(&tenant, &query).await.unwrap().exactness.dropped, spans);
         assert_eq!(engine.profile_seconds(&tenant, &query).await.unwrap().exactness.dropped, samples);
@@ -230,6 +299,8 @@ async fn what_was_rejected_is_told_by_every_answer() {
     assert_eq!((trace.exactness.spans, trace.exactness.dropped), (2, 2));
     let waterfall = engine.waterfall(&tenant, TRACE).await.unwrap();
     assert_eq!((waterfall.exactness.spans, waterfall.exactness.dropped), (2, 2));
+    assert_eq!(waterfall.exactness.segments_read, 1);
+    assert_eq!(engine.sample_times(&tenant, &Selector::default()).await.unwrap().exactness.dropped, 3);
     let details = engine.spans_of_trace(&tenant, TRACE, &[CALL].into_iter().collect()).await.unwrap();
     assert_eq!((details.exactness.spans, details.exactness.dropped), (1, 2));
     let filter = TraceFilter { program: of_spans, ancestors: Some(0), descendants: Some(0) };

@@ -8,7 +8,8 @@
 //!                                                            └─ metrics()    ─▶ MetricsState ─merge─▶ Vec<Series>
 //! ```
 //!
-//! An engine shows its spans through [`SpanSource`] and [`TraceSource`]; [`memory`] has a simple one for tests:
+//! An engine shows its spans through [`SpanSource`] and [`TraceSource`]. It alone knows what it read and what is missing, so it
+//! says what results rest on. [`memory`] has a simple one for tests:
 //!
 //! ```
 //! use hotspan_traceql::{Program, memory::{MemorySpan, MemoryTrace}};

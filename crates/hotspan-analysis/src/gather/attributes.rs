@@ -69,7 +69,7 @@ impl Loader<'_> {
             (request.trace_id, request.spans[span].span_id)
         };
         let ids: Vec<(TraceId, SpanId)> = wanted.iter().map(|place| id_of(*place)).collect();
-        let mut found = self.engine.span_attributes(self.tenant, self.snapshot, &ids, range).await?;
+        let mut found = self.engine.span_attributes(self.tenant, self.snapshot, &ids, range).await?.answer;
         let mut shared: HashMap<Arc<str>, Vec<(TextId, AttributeValue)>> = HashMap::new();
         for (place, id) in wanted.into_iter().zip(ids) {
             let mut attributes = Vec::new();

@@ -161,7 +161,7 @@ impl Chooser<'_> {
         let surveyed: HashSet<TraceId> = traces.iter().copied().collect();
         let selected: HashSet<(TraceId, SpanId)> = spans.iter().map(|span| (span.trace_id, span.span_id)).collect();
         let of_these: Vec<&CohortSpan> = spans.iter().filter(|span| surveyed.contains(&span.trace_id)).collect();
-        let outlines = self.engine.outlines(self.tenant, self.snapshot, &traces, range_of(&of_these)).await?;
+        let outlines = self.engine.outlines(self.tenant, self.snapshot, &traces, range_of(&of_these)).await?.answer;
         let shapes: HashMap<TraceId, TraceShape<'_>> =
             by_trace(&outlines).filter_map(|trace| Some((trace.first()?.trace_id, TraceShape::of(trace)))).collect();
         let mut counts: HashMap<(Arc<str>, Arc<str>), (usize, usize)> = HashMap::new();

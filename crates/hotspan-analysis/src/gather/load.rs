@@ -127,7 +127,7 @@ impl Loader<'_> {
         let mut traces: Vec<TraceId> = all.iter().map(|span| span.trace_id).collect();
         traces.sort_unstable();
         traces.dedup();
-        let outlines = self.engine.outlines(self.tenant, self.snapshot, &traces, range).await?;
+        let outlines = self.engine.outlines(self.tenant, self.snapshot, &traces, range).await?.answer;
         let shapes: HashMap<TraceId, TraceShape<'_>> =
             by_trace(&outlines).filter_map(|trace| Some((trace.first()?.trace_id, TraceShape::of(trace)))).collect();
         let mut cut = 0;
@@ -242,6 +242,12 @@ impl Loader<'_> {
             request
                 .samples
                 .sort_unstable_by_key(|sample| (sample.span, sample.measure, sample.time, sample.stack, sample.value));
+        }
+        let unresolved = known.exactness().unresolved_paths;
+        if unresolved > 0 {
+            notes.push(format!(
+                "{unresolved} call paths of these samples have no names in the store; their time counts without functions."
+            ));
         }
         if left_out > 0 {
             notes.push(format!("{left_out} samples beyond the first {MOST_SAMPLES} were left out; ask for less time."));

@@ -29,7 +29,8 @@ pub struct SpanMetrics {
     tenants: Mutex<HashMap<TenantId, Counters>>,
 }
 
-/// The numbers of one tenant (R6: never shared).
+/// The numbers of one tenant (R6: never shared). They are of the spans that were stored; what was rejected has a counter of
+/// its own, since counters are told beside each other.
 #[derive(Debug, Clone, Default)]
 pub struct TenantMetrics {
     /// By operation.

@@ -50,5 +50,5 @@ pub(crate) async fn outlines_of(
     trace_id: TraceId,
 ) -> Result<Vec<SpanOutline>, ApiError> {
     let snapshot = core.engine.snapshot();
-    Ok(core.engine.outlines(tenant, &snapshot, &[trace_id], (i64::MIN, i64::MAX)).await?)
+    Ok(core.engine.outlines(tenant, &snapshot, &[trace_id], (i64::MIN, i64::MAX)).await?.answer)
 }

@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::Path;
 use hotspan_model::{Coverage, CoverageOf, TraceId};
-use hotspan_query::SpanOutline;
+use hotspan_query::outline::extent;
 use hotspan_query::span_facts::SpanFacts;
 use http::StatusCode;
 use serde_json::{Map, Value, json};
@@ -37,8 +37,8 @@ pub(crate) async fn profile_summary(
     // Samples may name spans that never came.
     let has_samples = |trace, span| facts.contains_key(&(trace, span));
     exactness.coverage = Coverage::new(CoverageOf::Spans, sum.time(), time);
-    let (start, end) = (spans.iter().map(|span| span.start).min(), spans.iter().map(SpanOutline::end).max());
-    let rejected = core.engine.lake().rejected().between(&tenant, start.unwrap_or(i64::MIN), end.unwrap_or(i64::MAX));
+    let (start, end) = extent(&spans).unwrap_or((i64::MIN, i64::MAX));
+    let rejected = core.engine.lake().rejected().between(&tenant, start, end);
     exactness.dropped = rejected.spans.saturating_add(rejected.samples);
     let mut exactness = exactness_json(&exactness);
     exactness["spans"] = json!(spans.len());

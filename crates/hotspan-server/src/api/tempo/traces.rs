@@ -264,7 +264,8 @@ impl Reading {
         let by_trace = self.profiled.is_none().then_some(self.trace_id);
         let ids = spans.iter().map(|span| span.span_id);
         let found = self.engine.profiled_spans(&self.tenant, by_trace, ids, range).await?;
-        self.profiled.get_or_insert_default().extend(found);
+        // A trace is whole without them: samples that were rejected are no part of it.
+        self.profiled.get_or_insert_default().extend(found.answer);
         Ok(())
     }
 
