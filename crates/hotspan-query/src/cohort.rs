@@ -160,7 +160,8 @@ impl Engine {
         })
         .await?;
         let mut cohort = gathering.finish();
-        cohort.exactness = self.exactness_of_search(tenant, (from, until), cohort.matched, shared.profiles.is_some());
+        let profiles = shared.profiles.as_deref();
+        cohort.exactness = self.exactness_of_search(tenant, (from, until), cohort.matched, profiles);
         Ok(cohort)
     }
 

@@ -77,7 +77,7 @@ impl Engine {
         }
         let (steps, mut groups) = groups.finish();
         let edges = edges.into_iter().map(|(edge, number)| (edge, std::mem::take(&mut groups[number])));
-        let exactness = self.exactness_of_search(tenant, (from, until), spans, false);
+        let exactness = self.exactness_of_search(tenant, (from, until), spans, None);
         Ok(ServiceGraph { steps, edges: edges.collect(), exactness })
     }
 }

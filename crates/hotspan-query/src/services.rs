@@ -114,7 +114,7 @@ impl Engine {
         });
         let by_name: BTreeMap<String, ServiceSummary> = summaries.collect();
         let spans = by_name.values().map(|summary| summary.spans).sum();
-        let exactness = self.exactness_of_search(tenant, (from, until), spans, false);
+        let exactness = self.exactness_of_search(tenant, (from, until), spans, None);
         Ok(Services { steps, by_name, exactness })
     }
 }

@@ -253,7 +253,10 @@ async fn what_was_rejected_is_told_by_every_answer() {
             SearchQuery { from, until, limit: 9, spans_per_set: 3, order: SearchOrder::default(), after: None };
         let found = engine.search(&tenant, &of_spans, search.clone()).await.unwrap().exactness;
         assert_eq!((found.dropped, found.samples), (spans, 0));
-        assert_eq!(engine.search(&tenant, &of_both, search).await.unwrap().exactness.dropped, spans + samples);
+        let found = engine.search(&tenant, &of_both, search).await.unwrap().exactness;
+        assert_eq!((found.dropped, found.samples), (spans + samples, if missing { 5 } else { 0 }));
+        let both = engine.cohort(&tenant, &snapshot, &of_both, (from, until), MAX_COHORT_SPANS).await.unwrap();
+        assert_eq!((both.exactness.dropped, both.exactness.linked_samples), (found.dropped, found.samples));
         let grid = TimeGrid::range(from, until, MINUTE).unwrap();
         let mut run = engine.start_metrics(&tenant, &rate, grid, (from, until), MetricsLimits::default()).unwrap();
         while let Some(part) = run.next_part().await.unwrap() {
@@ -303,8 +306,11 @@ async fn what_was_rejected_is_told_by_every_answer() {
     assert_eq!(engine.sample_times(&tenant, &Selector::default()).await.unwrap().exactness.dropped, 3);
     let details = engine.spans_of_trace(&tenant, TRACE, &[CALL].into_iter().collect()).await.unwrap();
     assert_eq!((details.exactness.spans, details.exactness.dropped), (1, 2));
-    let filter = TraceFilter { program: of_spans, ancestors: Some(0), descendants: Some(0) };
-    assert_eq!(engine.kept_spans(&tenant, TRACE, &filter).await.unwrap().exactness.dropped, 2);
+    for (program, missing, samples) in [(of_spans, 2, 0), (of_both, 5, 5)] {
+        let filter = TraceFilter { program, ancestors: Some(0), descendants: Some(0) };
+        let exactness = engine.kept_spans(&tenant, TRACE, &filter).await.unwrap().exactness;
+        assert_eq!((exactness.dropped, exactness.samples), (missing, samples));
+    }
     let mut nowhere = engine.start_trace(&tenant, TraceId([9; 16]));
     assert!(nowhere.next_part().await.unwrap().is_none());
     assert_eq!(nowhere.exactness().dropped, 2);

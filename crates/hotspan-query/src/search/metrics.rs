@@ -140,7 +140,7 @@ impl MetricsRun {
     }
 
     fn exactness(&self) -> Exactness {
-        self.engine.exactness_of_search(&self.tenant, self.range, self.inspected.spans, self.profiles.is_some())
+        self.engine.exactness_of_search(&self.tenant, self.range, self.inspected.spans, self.profiles.as_deref())
     }
 
     async fn finish(&mut self) -> Result<MetricsAnswer> {

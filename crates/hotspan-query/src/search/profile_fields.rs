@@ -8,7 +8,7 @@ use std::sync::Arc;
 use hashbrown::{HashMap, HashSet};
 use hotspan_lake::{Snapshot, Table};
 use hotspan_model::selector::Selector;
-use hotspan_model::{SpanId, TenantId, TraceId};
+use hotspan_model::{Exactness, SpanId, TenantId, TraceId};
 use hotspan_traceql::ast::{Field, Intrinsic};
 use hotspan_traceql::{FieldTable, FieldValue};
 
@@ -31,6 +31,8 @@ pub(crate) struct ProfileFields {
     paths: CallPaths,
     functions: Names,
     files: Names,
+    /// Samples that name a span, those of this time that were rejected, and paths without names.
+    exactness: Exactness,
 }
 
 #[derive(Debug, Default)]
@@ -134,11 +136,24 @@ impl Engine {
         let paths = self.call_paths(tenant, snapshot, (from, until), &tables.series, distinct).await?;
         let functions = Names::of(&paths, |frame| Arc::clone(&paths.frame(frame).function));
         let files = Names::of(&paths, |frame| Arc::clone(&paths.frame(frame).file));
-        Ok(Some(Arc::new(ProfileFields { spans, paths, functions, files })))
+        let samples = spans.values().map(|profiled| profiled.facts.samples).sum();
+        let exactness = Exactness {
+            samples,
+            linked_samples: samples,
+            dropped: tables.exactness.dropped,
+            unresolved_paths: paths.exactness().unresolved_paths,
+            ..Exactness::default()
+        };
+        Ok(Some(Arc::new(ProfileFields { spans, paths, functions, files, exactness })))
     }
 }
 
 impl ProfileFields {
+    /// What they rest on.
+    pub(crate) fn exactness(&self) -> Exactness {
+        self.exactness
+    }
+
     /// A single value of a span; nil if profiles know nothing of it.
     pub(super) fn value(&self, trace: TraceId, span: SpanId, intrinsic: Intrinsic) -> FieldValue<'static> {
         let Some(profiled) = self.spans.get(&(trace, span)) else { return FieldValue::Nil };

@@ -191,7 +191,7 @@ impl Scene {
 
     fn exactness(&self) -> Exactness {
         let Self { engine, tenant, query, .. } = self;
-        engine.exactness_of_search(tenant, (query.from, query.until), self.inspected.spans, self.profiles.is_some())
+        engine.exactness_of_search(tenant, (query.from, query.until), self.inspected.spans, self.profiles.as_deref())
     }
 }
 
@@ -202,11 +202,11 @@ impl Engine {
         tenant: &TenantId,
         (from, until): (i64, i64),
         spans: u64,
-        asks_profiles: bool,
+        profiles: Option<&ProfileFields>,
     ) -> Exactness {
-        let rejected = self.lake().rejected().between(tenant, from, until);
-        let samples = if asks_profiles { rejected.samples } else { 0 };
-        Exactness { spans, dropped: rejected.spans.saturating_add(samples), ..Exactness::default() }
+        let mut exactness = self.exactness_of_spans(tenant, spans, Some((from, until)));
+        exactness.merge(&profiles.map(ProfileFields::exactness).unwrap_or_default());
+        exactness
     }
 }
 

@@ -65,7 +65,7 @@ impl Remaining {
     }
 
     fn exactness(&self) -> Exactness {
-        self.engine.exactness_of_search(&self.tenant, (self.query.from, self.query.until), self.seen_spans, false)
+        self.engine.exactness_of_search(&self.tenant, (self.query.from, self.query.until), self.seen_spans, None)
     }
 
     fn next(&mut self) -> Option<Arc<Segment>> {

@@ -65,7 +65,7 @@ impl Engine {
         let kept = filter.with_family(&TraceShape::of(&spans), matched, spans.span_count());
         let left_out = kept.iter().filter(|kept| !**kept).count();
         let ids = (0..kept.len()).filter(|span| kept[*span]).map(|span| spans.span_id(span));
-        let exactness = self.exactness_of_spans(tenant, kept.len() as u64, Some(range));
+        let exactness = self.exactness_of_search(tenant, range, kept.len() as u64, profiles.as_deref());
         Ok(KeptSpans { spans: ids.collect(), left_out, exactness })
     }
 }
