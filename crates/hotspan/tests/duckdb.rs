@@ -12,13 +12,15 @@ use prost::Message;
 use serde_json::json;
 use support::{Server, TestSample, now_nanos, profile_request, text_attribute, trace_request};
 
-/// Scenario: spans and samples are sent and compacted; then DuckDB attaches the catalog as a DuckLake, and reads files.
+const MANY: u8 = 110;
+
+/// Scenario: spans and samples are sent, in more than a hundred commits, and compacted; then DuckDB attaches the catalog as a DuckLake, and reads files.
 /// Guarantee: all tables are listed, and hold what was sent, nested columns and all; nothing can be changed.
 #[test]
 fn duckdb_reads_the_store() {
     let store = tempfile::tempdir().unwrap();
     let config = store.path().join("hotspan.toml");
-    std::fs::write(&config, "[compaction]\nfirst_level_age = \"1s\"\n").unwrap();
+    std::fs::write(&config, "[compaction]\nfirst_level_age = \"1s\"\n[ingest]\nflush_interval = \"1ms\"\n").unwrap();
     let server = Server::start_with(store.path(), &["--config", config.to_str().unwrap()]);
     server.wait_ready();
     let now = now_nanos();
@@ -42,6 +44,13 @@ fn duckdb_reads_the_store() {
     ];
     let body = profile_request("shop", [6; 16], &samples).encode_to_vec();
     assert_eq!(server.post("/v1development/profiles", "application/x-protobuf", &body).unwrap().status, 200);
+    // Enough commits for versions of three digits: text would put the latest in the middle.
+    for number in 0..MANY {
+        let span_id = [&[9; 7][..], &[number]].concat();
+        let span = Span { trace_id: vec![8; 16], span_id, start_time_unix_nano: now, ..Span::default() };
+        let body = trace_request("mill", vec![span]).encode_to_vec();
+        assert_eq!(server.post("/v1/traces", "application/x-protobuf", &body).unwrap().status, 200);
+    }
     server.wait_compacted();
 
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scripts/duckdb_reads_the_store.py");
@@ -53,7 +62,7 @@ fn duckdb_reads_the_store() {
     let tables = ["frames", "nodes", "profiles", "rollup_15s", "rollup_1h", "samples", "series", "spans", "traces"];
     assert_eq!(answer["tables"], json!(tables));
     let counts = json!({"frames": 3, "nodes": 3, "profiles": 1, "rollup_15s": 2, "rollup_1h": 0, "samples": 2,
-        "series": 1, "spans": 2, "traces": 1});
+        "series": 1, "spans": 2 + MANY, "traces": 2});
     assert_eq!(answer["counts"], counts);
     let id = "07".repeat(16);
     assert_eq!(answer["spans"], json!([[id, "checkout", 1000, 1], [id, "tax", 1000, 1]]));

@@ -21,6 +21,27 @@ use crate::table::Table;
 /// The tables and views that DuckLake asks.
 pub(super) const TABLES: &str = include_str!("ducklake.sql");
 
+/// DuckDB takes every column of a view for text if one of them is no column of a table, and then thinks version 99 newer than
+/// 100: so the time of a version is a text in the table as well.
+pub(super) const TYPED_SNAPSHOTS: &str = "
+    ALTER TABLE version ADD COLUMN committed_text VARCHAR;
+    UPDATE version
+    SET committed_text = strftime('%Y-%m-%d %H:%M:%f+00', committed_at / 1000000000.0, 'unixepoch');
+    DROP VIEW ducklake_snapshot;
+    CREATE VIEW ducklake_snapshot AS
+    SELECT
+        v.id AS snapshot_id, v.committed_text AS snapshot_time, c.one AS schema_version, c.large AS next_catalog_id,
+        c.large AS next_file_id
+    FROM version AS v, ducklake_constant AS c;
+";
+
+/// Starts a version, at a time in nanoseconds since 1970, and gives its number.
+pub(super) const NEW_VERSION: &str = "
+    INSERT INTO version (committed_at, committed_text)
+    VALUES (?1, strftime('%Y-%m-%d %H:%M:%f+00', ?1 / 1000000000.0, 'unixepoch'))
+    RETURNING id
+";
+
 /// Table ids are schema ids times this, plus the number of the table.
 const TABLES_PER_SCHEMA: i64 = 16;
 

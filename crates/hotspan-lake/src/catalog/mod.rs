@@ -105,11 +105,7 @@ impl Catalog {
         let _order = self.commit_order.lock().await;
         let now = now_nanos();
         let mut transaction = self.pool.begin_with("BEGIN IMMEDIATE").await?;
-        let version: i64 = sqlx::query("INSERT INTO version (committed_at) VALUES (?) RETURNING id")
-            .bind(now)
-            .fetch_one(&mut *transaction)
-            .await?
-            .get(0);
+        let version: i64 = sqlx::query(ducklake::NEW_VERSION).bind(now).fetch_one(&mut *transaction).await?.get(0);
         for id in removed {
             let done = sqlx::query(
                 "UPDATE segment SET removed_version = ?, removed_at = ? WHERE id = ? AND removed_version IS NULL",

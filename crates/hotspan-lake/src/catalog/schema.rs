@@ -14,6 +14,7 @@ const MIGRATIONS: &[&str] = &[
     IDENTITY_OF_TEXT_HASHES,
     FRAMES_OF_STREAMS,
     IDENTITY_STEP_BY_STEP,
+    super::ducklake::TYPED_SNAPSHOTS,
 ];
 /// Stores of formats before this one were never released, and are not read.
 const OLDEST: i64 = 8;
