@@ -26,6 +26,7 @@ mod self_tracing;
 mod settings;
 mod stopping;
 mod time_text;
+mod typed_address;
 mod warm_up;
 
 pub use app::App;

@@ -21,6 +21,7 @@ use tracing::{debug, warn};
 use crate::app::App;
 use crate::self_tracing::trace_request;
 use crate::settings::Settings;
+use crate::typed_address::TypedAddress;
 
 /// Where to listen: an address, or nowhere.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -205,7 +206,8 @@ fn serve_connection(
         .max_concurrent_streams(1024)
         .max_header_list_size(64 << 10);
     builder.http1().max_buf_size(64 << 10);
-    let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), TowerToHyperService::new(service));
+    let stream = TokioIo::new(TypedAddress::new(stream));
+    let connection = builder.serve_connection_with_upgrades(stream, TowerToHyperService::new(service));
     graceful.watch(connection.into_owned())
 }
 

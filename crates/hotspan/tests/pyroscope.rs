@@ -523,6 +523,26 @@ fn script_queries() {
     }
 }
 
+/// Scenario: the addresses of runbooks as they are printed there, quotes, braces, angle brackets and all, and as tools that
+/// escape only some of it send them. Guarantee: they are answered as if all of it were escaped.
+#[test]
+fn addresses_as_they_are_printed() {
+    let (_store, server) = Server::fresh();
+    let now = now_nanos() / 1_000_000_000 - 60;
+    ingest_stacks(&server, &format!("shop.cpu{{span_id={SPAN}}}"), now, "main;hot 50");
+    ingest_stacks(&server, "shop.cpu", now, "main;elsewhere 1000");
+    for query in [format!("shop.cpu{{span_id=\"{SPAN}\"}}"), format!("shop.cpu%7Bspan_id=\"{SPAN}\"}}")] {
+        let answer = server.get_json(&format!("/api/v1/query?query={query}&from=now-1h&until=now&format=json"));
+        assert_eq!(answer["flamebearer"]["numTicks"], 50, "{query}");
+        let top = server.get_json(&format!("/api/v1/query?query=topk(10,{query})"));
+        assert_eq!(top["functions"][0]["name"], "hot", "{query}");
+    }
+    for question in ["{duration>500ms}", "{name=\"x\"}"] {
+        let found = server.get_json(&format!("/api/search?q={question}"));
+        assert!(found["traces"].is_array(), "{question}: {found}");
+    }
+}
+
 /// Scenario: an id whose base64 has plus signs, and a time with an offset, in addresses in which nothing is escaped.
 /// Guarantee: the samples of that span are found wherever an address takes an id; the offset counts.
 #[test]
