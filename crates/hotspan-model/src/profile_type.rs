@@ -114,6 +114,14 @@ impl ProfileType {
         self.sample_unit == "nanoseconds"
     }
 
+    /// Whether a profile says what there was at one moment, so that the sum of several is no amount of anything.
+    pub fn is_snapshot(&self) -> bool {
+        let kinds =
+            ["inuse_space", "inuse_objects", "malloc_inuse_bytes", "malloc_inuse_objects", "live", "live_bytes"];
+        kinds.contains(&self.sample_type.as_str())
+            || ["goroutine", "threadcreate", "thread", "threads"].contains(&self.name.as_str())
+    }
+
     /// The short names that resolve to an id, for help texts and completion.
     pub fn aliases() -> impl Iterator<Item = &'static str> {
         ALIASES.iter().map(|(alias, _)| *alias)

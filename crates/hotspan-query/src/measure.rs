@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures::TryStreamExt;
 use hashbrown::HashSet;
 use hotspan_lake::table::HOUR;
-use hotspan_lake::{ReadOptions, Table, arrays};
+use hotspan_lake::{ReadOptions, Snapshot, Table, arrays};
 use hotspan_model::labels::SERVICE_NAME;
 use hotspan_model::selector::Selector;
 use hotspan_model::{Exactness, TenantId};
@@ -19,27 +19,23 @@ use crate::scan::{Grain, Scan, ScannedRows};
 /// What sums are divided by, and what that rests on.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Units {
-    /// Seconds, or requests.
+    /// Seconds, profiles or requests.
     pub count: f64,
     /// What was counted.
     pub exactness: Exactness,
 }
 
 impl Engine {
+    /// How many profiles there are behind a question.
+    pub async fn profile_count(&self, tenant: &TenantId, query: &FlameQuery) -> Result<Units> {
+        let (profiles, exactness) = self.profiles_behind(tenant, &self.snapshot(), query).await?;
+        Ok(Units { count: profiles.len() as f64, exactness })
+    }
+
     /// Seconds that the profiles behind a question cover together: those of two instances in one minute are 120.
     pub async fn profile_seconds(&self, tenant: &TenantId, query: &FlameQuery) -> Result<Units> {
         let snapshot = self.snapshot();
-        let series = self.series_ids(tenant, &snapshot, query).await?;
-        let mut profiles: HashSet<[u8; 16]> = HashSet::new();
-        let range = (query.from, query.until);
-        let scan = Scan { range, series: &series, grain: Grain::Sample, columns: &["profile_id"] };
-        let mut each = |rows: &ScannedRows<'_>| {
-            let ids = arrays::ids(rows.batch, "profile_id")?;
-            let rows = rows.runs.iter().flat_map(|(_, run)| run.clone());
-            profiles.extend(rows.map(|row| arrays::id_at::<16>(ids, row)));
-            Ok(())
-        };
-        let exactness = self.scan(tenant, &snapshot, &scan, &mut each).await?;
+        let (mut profiles, exactness) = self.profiles_behind(tenant, &snapshot, query).await?;
         let mut nanos = 0i128;
         // A profile is dated by its start; its samples may come later.
         let (from, until) = (query.from.saturating_sub(HOUR), query.until);
@@ -58,6 +54,27 @@ impl Engine {
             }
         }
         Ok(Units { count: nanos as f64 / 1e9, exactness })
+    }
+
+    /// The ids of the profiles that have samples of a question, and what that rests on.
+    async fn profiles_behind(
+        &self,
+        tenant: &TenantId,
+        snapshot: &Snapshot,
+        query: &FlameQuery,
+    ) -> Result<(HashSet<[u8; 16]>, Exactness)> {
+        let series = self.series_ids(tenant, snapshot, query).await?;
+        let mut profiles = HashSet::new();
+        let range = (query.from, query.until);
+        let scan = Scan { range, series: &series, grain: Grain::Sample, columns: &["profile_id"] };
+        let mut each = |rows: &ScannedRows<'_>| {
+            let ids = arrays::ids(rows.batch, "profile_id")?;
+            let rows = rows.runs.iter().flat_map(|(_, run)| run.clone());
+            profiles.extend(rows.map(|row| arrays::id_at::<16>(ids, row)));
+            Ok(())
+        };
+        let exactness = self.scan(tenant, snapshot, &scan, &mut each).await?;
+        Ok((profiles, exactness))
     }
 
     /// Requests that the services of a question answered in its time: spans of servers and consumers whose

@@ -30,9 +30,9 @@ pub(crate) struct DiffArguments {
     /// End of the baseline
     #[arg(long, value_name = "TIME")]
     baseline_until: Option<String>,
-    /// What values are divided by, so that both sides compare
-    #[arg(long, value_name = "UNIT", default_value = "second")]
-    per: Per,
+    /// What values are divided by, so that both sides compare; the default is second, or profile for what is in use at a moment
+    #[arg(long, value_name = "UNIT")]
+    per: Option<Per>,
     /// The form of the answer; the default is text
     #[arg(long, value_name = "FORMAT")]
     format: Option<DiffFormat>,
@@ -54,6 +54,8 @@ pub(crate) struct DiffArguments {
 enum Per {
     /// Seconds that the profiles cover
     Second,
+    /// Profiles, where each says what there was at one moment
+    Profile,
     /// Requests that the service answered, from its spans
     Request,
     /// Nothing
@@ -101,11 +103,11 @@ pub(crate) fn run(arguments: &DiffArguments) -> anyhow::Result<()> {
     question.extend([
         ("baseline", arguments.baseline.clone()),
         ("comparison", arguments.comparison.clone()),
-        ("per", name_of(&arguments.per)),
         ("layout", name_of(&arguments.layout)),
         ("format", name_of(&format)),
         ("limit", arguments.limit.to_string()),
     ]);
+    question.extend(arguments.per.as_ref().map(|per| ("per", name_of(per))));
     let times = [("baseline_from", &arguments.baseline_from), ("baseline_until", &arguments.baseline_until)];
     question.extend(times.into_iter().filter_map(|(name, time)| Some((name, time.clone()?))));
     question.extend(screen.parameters());

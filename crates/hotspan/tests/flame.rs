@@ -323,3 +323,41 @@ fn flamegraph_suits_the_asker() {
         "{text}"
     );
 }
+
+/// Scenario: memory in use, looked at three times before a change and once after it, twice as much; and CPU time of both.
+/// Guarantee: texts say how many profiles a sum is of and what one has, but of CPU time nothing of the kind; a comparison is by
+/// profile, so that the change is a doubling, unless it is asked for sums.
+#[test]
+fn sums_of_snapshots_are_told() {
+    let (_store, server) = Server::fresh();
+    let now = now_nanos() / 1_000_000_000;
+    let push = |kind: &str, version: &str, ago: i64, stacks: &str| {
+        let from = now as i64 - ago;
+        let path =
+            format!("/api/v1/profiles?service=shop&type={kind}&label=version%3D{version}&from={from}&until={from}");
+        let answer = server.post(&path, "text/plain", stacks.as_bytes()).unwrap();
+        assert_eq!(answer.status, 200, "{}", answer.text());
+    };
+    for ago in [200, 180, 160] {
+        push("inuse_space", "1", ago, "main;cache 1048576");
+    }
+    push("inuse_space", "2", 100, "main;cache 2097152");
+    push("process_cpu:cpu:nanoseconds:cpu:nanoseconds", "1", 200, "main 7");
+    push("process_cpu:cpu:nanoseconds:cpu:nanoseconds", "1", 180, "main 7");
+    let text = |query: &str| server.get(&format!("/api/v1/query?query={query}&format=text")).unwrap().text();
+    let (first, all) = ("shop.inuse_space{version=\"1\"}", "shop.inuse_space");
+    for question in [first.to_owned(), format!("topk(3,{first})")] {
+        let told = text(&question);
+        assert!(told.contains("the sum of 3 profiles, 1.00 MiB each on average"), "{told}");
+    }
+    assert!(text(all).contains("the sum of 4 profiles, 1.25 MiB each"), "{}", text(all));
+    assert!(!text("shop.cpu").contains("profiles"), "{}", text("shop.cpu"));
+    let diff = |more: &str| {
+        let sides = format!("baseline={first}&comparison=shop.inuse_space{{version=\"2\"}}");
+        let answer = server.get_json(&format!("/api/v1/diff?{sides}{more}"));
+        let of = |side: &str| answer[side]["per_unit"].as_f64().unwrap() / 1048576.0;
+        (answer["per"].as_str().unwrap().to_owned(), of("baseline"), of("comparison"))
+    };
+    assert_eq!(diff(""), ("profile".to_owned(), 1.0, 2.0));
+    assert_eq!(diff("&per=none"), (String::new(), 3.0, 2.0));
+}

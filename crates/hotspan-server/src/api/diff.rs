@@ -50,7 +50,7 @@ struct Selected {
     text: String,
     query: FlameQuery,
     answer: FlameAnswer,
-    /// Seconds or requests that its values are divided by.
+    /// Seconds, profiles or requests that its values are divided by.
     units: f64,
 }
 
@@ -62,7 +62,7 @@ pub(crate) async fn diff(
     uri: Uri,
 ) -> Result<Response, ApiError> {
     refuse_unknown(&uri, &[names_of::<DiffParameters>(), names_of::<TextParameters>()])?;
-    let per = Per::parse(parameters.per.as_deref().unwrap_or("second"))?;
+    let per = parameters.per.as_deref().map(Per::parse).transpose()?;
     let side = |name: &str, query: &Option<String>, from: &Option<String>, until: &Option<String>| {
         let text = query.clone().ok_or_else(|| ApiError::invalid(format!("{name} is missing")))?;
         let from = from.clone().or_else(|| parameters.from.clone());
@@ -78,6 +78,9 @@ pub(crate) async fn diff(
         settle_query(&core, &tenant, text, query).await?;
     }
     check_types(&left.1, &right.1)?;
+    // Sums of what there was at single moments grow with how often somebody looked.
+    let default = if left.1.profile_type.is_snapshot() { Per::Profile } else { Per::Second };
+    let per = per.unwrap_or(default);
     let left = Selected::read(&core.engine, &tenant, left, per, "baseline").await?;
     let right = Selected::read(&core.engine, &tenant, right, per, "comparison").await?;
     let format = parameters.format.as_deref().unwrap_or("json");
@@ -131,6 +134,7 @@ async fn refuse_empty(core: &Core, tenant: &TenantId, sides: [(&str, &Selected);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Per {
     Second,
+    Profile,
     Request,
     Nothing,
 }
@@ -139,15 +143,19 @@ impl Per {
     fn parse(text: &str) -> Result<Self, ApiError> {
         match text {
             "second" | "seconds" => Ok(Self::Second),
+            "profile" | "profiles" => Ok(Self::Profile),
             "request" | "requests" => Ok(Self::Request),
             "none" => Ok(Self::Nothing),
-            other => Err(ApiError::invalid(format!("per {other:?} is not known; use second, request or none"))),
+            other => {
+                Err(ApiError::invalid(format!("per {other:?} is not known; use second, profile, request or none")))
+            }
         }
     }
 
     fn noun(self) -> &'static str {
         match self {
             Self::Second => "second",
+            Self::Profile => "profile",
             Self::Request => "request",
             Self::Nothing => "",
         }
@@ -166,6 +174,7 @@ impl Selected {
         let mut answer = engine.flame(tenant, &FlameQuery { max_nodes: 0, ..query.clone() }).await?;
         let units = match per {
             Per::Second => engine.profile_seconds(tenant, &query).await?.count,
+            Per::Profile => engine.profile_count(tenant, &query).await?.count,
             Per::Request => {
                 let requests = engine.requests(tenant, &query).await?;
                 // A request whose spans were rejected divides nothing.
@@ -177,7 +186,9 @@ impl Selected {
         if answer.exactness.samples > 0 && units <= 0.0 {
             let missing = match per {
                 Per::Request => "there are no spans of requests for it; compare per second instead",
-                _ => "its profiles do not say how long they took; compare sums instead (per=none, --per none)",
+                _ => {
+                    "its profiles do not say how long they took; compare per profile instead (per=profile, --per profile)"
+                }
             };
             return Err(ApiError::invalid(format!("{name}: {missing}")));
         }

@@ -18,6 +18,7 @@ mod pyroscope;
 mod service_graph;
 mod services;
 mod short_types;
+mod snapshot_sums;
 mod source;
 mod span_metrics;
 mod span_scope;

@@ -20,6 +20,7 @@ use super::known_parameters::{names_of, refuse_unknown};
 use super::no_samples::no_samples;
 use super::pyroscope::{max_nodes, merged_pprof, take_ids};
 use super::short_types::settle_type;
+use super::snapshot_sums::snapshot_note;
 use super::span_scope::{ScopeParameters, outlines_of, owners_in_trace};
 use crate::app::Core;
 use crate::time_text::parse_time;
@@ -154,6 +155,12 @@ pub(crate) async fn flame_response(
     let max_nodes = if is_whole { 0 } else { query.max_nodes };
     let answer = core.engine.flame(tenant, &FlameQuery { max_nodes, ..query.clone() }).await?;
     let folded = answer.exactness.pruned_nodes;
+    let mut evidence = evidence_text(&answer.exactness);
+    if matches!(format, "html" | "text")
+        && let Some(note) = snapshot_note(core, tenant, query, answer.tree.total()).await?
+    {
+        evidence.push_str(&format!(", {note}"));
+    }
     let unit = query.profile_type.sample_unit.as_str();
     let title = query.profile_type.to_string();
     let text = |content_type: &'static str, body: String| {
@@ -165,7 +172,7 @@ pub(crate) async fn flame_response(
             let content_type = HeaderValue::from_static("application/octet-stream");
             ([(header::CONTENT_TYPE, content_type)], packed(&answer, &query.profile_type)).into_response()
         }
-        "html" => text("text/html; charset=utf-8", page(&answer, query, uri)),
+        "html" => text("text/html; charset=utf-8", page(&answer, query, evidence, uri)),
         "text" if answer.exactness.samples == 0 => {
             let told = match if_empty {
                 Some(told) => told.clone(),
@@ -176,7 +183,7 @@ pub(crate) async fn flame_response(
         "text" => {
             let options = drawing.options(unit, folded);
             let mut graph = text_flame::text_flame(&answer.tree, &options);
-            graph.push_str(&wrapped(&evidence_text(&answer.exactness), 2, drawing.width()));
+            graph.push_str(&wrapped(&evidence, 2, drawing.width()));
             text("text/plain; charset=utf-8", graph)
         }
         "svg" => {
@@ -197,10 +204,9 @@ pub(crate) async fn flame_response(
 }
 
 /// The page for a browser, with the same answer in other forms one click away.
-fn page(answer: &FlameAnswer, query: &FlameQuery, uri: &Uri) -> String {
+fn page(answer: &FlameAnswer, query: &FlameQuery, mut evidence: String, uri: &Uri) -> String {
     let drawn = answer.pruned(query.max_nodes);
     let pruned_nodes = drawn.exactness.pruned_nodes;
-    let mut evidence = evidence_text(&drawn.exactness);
     if pruned_nodes > 0 {
         evidence.push_str(&format!(", {pruned_nodes} small call paths folded into \"other\""));
     }

@@ -5,6 +5,7 @@ use axum::response::Response;
 use hotspan_formats::flamebearer::FlamebearerProfile;
 use hotspan_formats::profile_query::top_query;
 use hotspan_formats::top_table::{top_functions, top_text};
+use hotspan_formats::wrapped;
 use hotspan_query::FlameQuery;
 use http::{HeaderMap, Uri, header};
 use serde::Deserialize;
@@ -18,6 +19,7 @@ use crate::api::known_parameters::{names_of, refuse_unknown};
 use crate::api::no_samples::no_samples;
 use crate::api::profile::{AskedFlame, TextParameters, flame_response};
 use crate::api::short_types::settle_query;
+use crate::api::snapshot_sums::snapshot_note;
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -50,10 +52,13 @@ pub(super) async fn query(
     if let Some(count) = top {
         let answer = core.engine.flame(&tenant, &whole).await?;
         if parameters.format.as_deref() == Some("text") {
-            let table = match answer.exactness.samples {
+            let mut table = match answer.exactness.samples {
                 0 => no_samples(&core, &tenant, &whole).await?,
                 _ => top_text(&answer.tree, &whole.profile_type.sample_unit, count, drawing.width()),
             };
+            if let Some(note) = snapshot_note(&core, &tenant, &whole, answer.tree.total()).await? {
+                table.push_str(&wrapped(&note, 0, drawing.width()));
+            }
             let table = ([(header::CONTENT_TYPE, "text/plain; charset=utf-8")], table);
             return Ok(with_exactness(table, &answer.exactness));
         }

@@ -1,0 +1,27 @@
+//! What a sum of snapshots is worth.
+//!
+//! A profile of memory in use, of goroutines or threads says what there was at one moment. A flame graph of an hour sums over all of
+//! them, which keeps shares right, but is no amount that anybody had: so whoever reads it hears what one of them has.
+
+use hotspan_formats::{count_text, value_text};
+use hotspan_model::TenantId;
+use hotspan_query::FlameQuery;
+
+use super::ApiError;
+use crate::app::Core;
+
+/// How many profiles a total is the sum of, and what one has; none where sums are amounts, or there is one profile.
+pub(super) async fn snapshot_note(
+    core: &Core,
+    tenant: &TenantId,
+    query: &FlameQuery,
+    total: i64,
+) -> Result<Option<String>, ApiError> {
+    if !query.profile_type.is_snapshot() || !query.spans.is_empty() || !query.traces.is_empty() {
+        return Ok(None);
+    }
+    let profiles = core.engine.profile_count(tenant, query).await?.count;
+    let each = value_text((total as f64 / profiles.max(1.0)) as i64, &query.profile_type.sample_unit);
+    let note = format!("the sum of {} profiles, {each} each on average", count_text(profiles as u64));
+    Ok((profiles > 1.0).then_some(note))
+}
