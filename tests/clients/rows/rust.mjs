@@ -1,6 +1,6 @@
-// Rust. Compiling the service takes minutes, so these rows are left out of the quick run.
+// Rust.
 const functions = [/\bparse_tax_table\b/, /\brank_products\b/];
-const common = { language: 'rust', needs: ['cargo'], slow: true, functions, type: 'cpu', linksTo: 'span' };
+const common = { language: 'rust', needs: ['cargo'], functions, type: 'cpu', linksTo: 'span' };
 
 export default [
   {
