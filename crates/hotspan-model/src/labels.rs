@@ -92,8 +92,13 @@ impl Labels {
 
     /// The service as a number: what symbols are stored by, so that those of one service lie together.
     pub fn service_id(&self) -> u64 {
-        xxh3_64(self.service().as_bytes())
+        service_id(&self.service())
     }
+}
+
+/// The number of a service with this name; see [`Labels::service_id`].
+pub fn service_id(service: &str) -> u64 {
+    xxh3_64(service.as_bytes())
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@
 
 pub mod attribute;
 mod attribute_json;
+mod build_ids;
 pub mod call_path;
 pub mod exactness;
 pub mod flame;
@@ -24,6 +25,7 @@ pub mod span;
 
 pub use attribute::{Attribute, Value};
 pub use attribute_json::attributes_from_json;
+pub use build_ids::BuildIds;
 pub use call_path::{FrameId, NodeId, PathTable};
 pub use exactness::{Coverage, CoverageOf, Exactness, LinkStrength};
 pub use flame::FlameTree;

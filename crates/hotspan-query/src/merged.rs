@@ -3,11 +3,11 @@
 use std::borrow::Cow;
 use std::cmp::Reverse;
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use hotspan_model::call_path::{NO_PATH, PathIndex};
 use hotspan_model::flame::OTHER;
 use hotspan_model::frame::FrameIndex;
-use hotspan_model::{Exactness, Frame, PathTable, TenantId};
+use hotspan_model::{BuildIds, Exactness, Frame, PathTable, TenantId};
 
 use crate::Engine;
 use crate::error::Result;
@@ -21,6 +21,8 @@ pub struct MergedPaths {
     pub paths: PathTable<'static>,
     /// The sum of each path that has one.
     pub values: Vec<(PathIndex, i64)>,
+    /// The builds of binaries whose frames have names, which do not say it themselves.
+    pub build_ids: BuildIds,
     /// What the numbers rest on.
     pub exactness: Exactness,
 }
@@ -123,8 +125,17 @@ impl Engine {
         let mut by_path: Vec<(u64, PathNode<'_>, i64)> =
             found.paths().map(|(path, value)| (path.symbols.path_of(path.node), path, value)).collect();
         by_path.sort_unstable_by_key(|(id, _, _)| *id);
+        let mut seen: HashSet<u64> = HashSet::new();
+        for (_, path, _) in &by_path {
+            seen.extend(path.to_root().map(PathNode::frame_id));
+        }
+        let frames = self.whole_frames(tenant, &snapshot, &found.symbols, &seen).await?;
+        let build_ids = match frames.values().any(|frame| !frame.mapping.is_empty()) {
+            true => self.build_ids(tenant, &snapshot, &found.symbols).await?,
+            false => BuildIds::default(),
+        };
         for (_, path, value) in by_path {
-            frames_of(path, trim, &mut stack);
+            frames_of(path, &frames, trim, &mut stack);
             let frames: Vec<u32> = stack.drain(..).rev().map(|frame| paths.frame(frame)).collect();
             let sum = sums.entry(paths.path(&frames)).or_default();
             *sum = sum.saturating_add(value);
@@ -134,23 +145,37 @@ impl Engine {
         }
         let mut sums: Vec<(PathIndex, i64)> = sums.into_iter().collect();
         sums.sort_unstable();
-        Ok(MergedPaths { paths, values: sums, exactness: found.exactness })
+        Ok(MergedPaths { paths, values: sums, build_ids, exactness: found.exactness })
     }
 }
 
 /// The frames of a path, the leaf first.
-fn frames_of(path: PathNode<'_>, trim: LeafTrim, stack: &mut Vec<Frame<'static>>) {
+fn frames_of(
+    path: PathNode<'_>,
+    frames: &HashMap<u64, Frame<'static>>,
+    trim: LeafTrim,
+    stack: &mut Vec<Frame<'static>>,
+) {
     let most = if trim.keep_frames > 0 { trim.keep_frames } else { usize::MAX };
     for path in path.to_root().take(most) {
-        let frame = path.frame();
-        let own = |text: u32| Cow::Owned(path.text(text).as_ref().to_owned());
-        stack.push(Frame {
-            function: own(frame.function),
-            file: own(frame.file),
-            line: if stack.is_empty() && trim.ignore_leaf_line { 0 } else { frame.line },
-            start_line: frame.start_line,
-            ..Frame::default()
-        });
+        let mut frame = frames.get(&path.frame_id()).cloned().unwrap_or_else(|| shown_frame(path));
+        if stack.is_empty() && trim.ignore_leaf_line {
+            (frame.line, frame.column) = (0, 0);
+        }
+        stack.push(frame);
+    }
+}
+
+/// What flame graphs show of a frame: all there is, if the frame itself is not stored.
+fn shown_frame(path: PathNode<'_>) -> Frame<'static> {
+    let frame = path.frame();
+    let own = |text: u32| Cow::Owned(path.text(text).as_ref().to_owned());
+    Frame {
+        function: own(frame.function),
+        file: own(frame.file),
+        line: frame.line,
+        start_line: frame.start_line,
+        ..Frame::default()
     }
 }
 
@@ -173,8 +198,12 @@ mod tests {
     #[test]
     fn what_is_folded_hangs_below_its_caller() {
         let merged = || {
-            let mut merged =
-                MergedPaths { paths: PathTable::default(), values: Vec::new(), exactness: Exactness::default() };
+            let mut merged = MergedPaths {
+                paths: PathTable::default(),
+                values: Vec::new(),
+                build_ids: BuildIds::default(),
+                exactness: Exactness::default(),
+            };
             for (stack, value) in [("main;a;hot", 50), ("main;a;cold", 1), ("main;b;x", 4), ("main;b;y", 3), ("", 9)] {
                 let names = stack.split(';').filter(|name| !name.is_empty());
                 let frames: Vec<u32> = names.map(|name| merged.paths.frame(Frame::named(name))).collect();

@@ -4,6 +4,8 @@
 
 #[path = "../../hotspan-formats/tests/otlp/encode.rs"]
 mod encode;
+#[path = "support/pprof_file.rs"]
+mod pprof_file;
 mod support;
 
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
@@ -11,6 +13,7 @@ use opentelemetry_proto::tonic::common::v1::{AnyValue, ArrayValue, Instrumentati
 use opentelemetry_proto::tonic::profiles::v1development::{KeyValueAndUnit, Line, Location, Mapping};
 use opentelemetry_proto::tonic::trace::v1::span::{Event, Link as SpanLink};
 use opentelemetry_proto::tonic::trace::v1::{Span, Status};
+use pprof_file::PprofFile;
 use prost::Message;
 use serde_json::json;
 use support::{Server, TestSample, now_nanos, profile_request, request, text_attribute, trace_request};
@@ -238,6 +241,103 @@ fn everything_in_a_profile_is_kept() {
     assert!(frames.iter().any(|frame| frame["address"] == 0x2345 && frame["build_id"] == "abcdef"), "{frames:?}");
     let stack = sample["stack"].as_str().unwrap();
     assert!(stack.find("main").unwrap() < stack.find("inlined").unwrap(), "{stack}");
+}
+
+/// A program with code that has names, inlined code and code without, a library that is known, and an address of which
+/// nobody knows where it was loaded.
+fn partly_named(time: i64) -> PprofFile {
+    let mut file = PprofFile { time, duration: 1_000_000_000, period: 10_000_000, ..PprofFile::default() };
+    file.text("");
+    let cpu = pprof_file::ValueType { kind: file.text("cpu"), unit: file.text("nanoseconds") };
+    (file.sample_types, file.period_type) = (vec![cpu], Some(cpu));
+    let binaries = [
+        (0x40_0000, 0x50_0000, 0x1000, "/usr/bin/app", "deadbeefcafe", false),
+        (0x7f00_0000_0000, 0x7f00_0010_0000, 0, "/lib/libc.so.6", "c0ffee", true),
+        (0, 0, 0, "/opt/raw", "", false),
+    ];
+    for (id, (start, limit, offset, name, build_id, has_functions)) in (1..).zip(binaries) {
+        let (name, build_id) = (file.text(name), file.text(build_id));
+        file.mappings.push(pprof_file::Mapping { id, start, limit, offset, file: name, build_id, has_functions });
+    }
+    for (id, (name, system_name)) in
+        (1..).zip([("main", "main"), ("app::price", "_ZN3app5priceE"), ("round", "round"), ("memcpy", "__memcpy_avx")])
+    {
+        let function = pprof_file::Function {
+            id,
+            name: file.text(name),
+            system_name: file.text(system_name),
+            file: file.text("src/app.rs"),
+            start_line: 10 * id as i64,
+        };
+        file.functions.push(function);
+    }
+    let line = |function, line, column| pprof_file::Line { function, line, column };
+    let locations = [
+        (1, 0x40_0010, vec![line(1, 11, 0)]),
+        (1, 0x40_0020, vec![line(3, 31, 5), line(2, 22, 7)]),
+        (1, 0x40_1234, vec![]),
+        (1, 0x40_5678, vec![]),
+        (2, 0x7f00_0000_1000, vec![line(4, 41, 0)]),
+        (3, 0x77, vec![]),
+    ];
+    for (id, (mapping, address, lines)) in (1..).zip(locations) {
+        file.locations.push(pprof_file::Location { id, mapping, address, lines });
+    }
+    for (stack, value) in [(vec![2, 1], 5), (vec![3, 4, 1], 7), (vec![5, 3, 1], 11), (vec![6], 13)] {
+        file.samples.push(pprof_file::Sample { locations: stack, values: vec![value * 1_000_000] });
+    }
+    file
+}
+
+/// Scenario: a pprof file with names, inlined functions and bare addresses in several binaries is pushed and exported; what
+/// was exported is pushed and exported again; the same is asked of Pyroscope's API.
+/// Guarantee: binaries, build ids, addresses, functions and lines are those that went in. Code without a name has no line, and
+/// its binary does not claim to know its functions, so that `pprof` can name it.
+#[test]
+fn binaries_and_addresses_survive_an_export() {
+    let (_store, server) = Server::fresh();
+    let pushed = partly_named(now_nanos() as i64 - 10_000_000_000);
+    let push = |service: &str, body: &[u8]| {
+        let path = format!("/api/v1/profiles?service={service}");
+        let answer = server.post(&path, "application/octet-stream", body).unwrap();
+        assert_eq!(answer.status, 200, "{}", answer.text());
+    };
+    let exported = |service: &str, from: &str| {
+        let answer = server.get(&format!("/api/v1/profile?app={service}&from={from}&format=pprof")).unwrap();
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        let mut plain = Vec::new();
+        std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(answer.body.as_slice()), &mut plain).unwrap();
+        (PprofFile::decode(plain.as_slice()).unwrap(), answer.body)
+    };
+    push("first", &pushed.encode_to_vec());
+    let (first, body) = exported("first", "now-1h");
+    push("second", &body);
+    // An exported file starts where the question did.
+    let (second, _) = exported("second", "now-2h");
+    let request = json!({"profileTypeID": "process_cpu:cpu:nanoseconds:cpu:nanoseconds", "start": "1",
+        "end": 4_102_444_800_000i64, "labelSelector": "{service_name=\"first\"}"});
+    let merged = server.post_json("/querier.v1.QuerierService/SelectMergeProfile", &request);
+    let binaries = pushed.binaries();
+    assert_eq!(binaries[2], "/usr/bin/app deadbeefcafe to be named");
+    for file in [&first, &second] {
+        assert_eq!(file.binaries(), binaries);
+        assert_eq!(file.stacks(), pushed.stacks());
+    }
+    let texts = merged["stringTable"].as_array().unwrap();
+    let text = |number: &serde_json::Value| texts[number.as_str().unwrap().parse::<usize>().unwrap()].clone();
+    let mut named: Vec<(String, String)> = Vec::new();
+    for mapping in merged["mapping"].as_array().unwrap() {
+        named.push((text(&mapping["filename"]).to_string(), text(&mapping["buildId"]).to_string()));
+    }
+    assert!(named.contains(&("\"/lib/libc.so.6\"".to_owned(), "\"c0ffee\"".to_owned())), "{merged:#}");
+    let bare = |location: &&serde_json::Value| location["line"].as_array().unwrap().is_empty();
+    let bare = merged["location"].as_array().unwrap().iter().filter(bare);
+    let mut addresses: Vec<u64> = bare.map(|place| place["address"].as_str().unwrap().parse().unwrap()).collect();
+    addresses.sort_unstable();
+    assert_eq!(addresses, [0x77, 0x2234, 0x6678]);
+    // Where a flame graph is drawn, the address stands for the name.
+    let names = server.get_json("/api/v1/profile?app=first")["flamebearer"]["names"].clone();
+    assert!(names.as_array().unwrap().contains(&json!("app!0x2234")), "{names}");
 }
 
 /// Scenario: a profile in the numbering of OTLP v1.9, as collectors of that time send it.

@@ -3,7 +3,7 @@
 use hashbrown::HashMap;
 use hotspan_model::call_path::PathIndex;
 use hotspan_model::frame::FrameIndex;
-use hotspan_model::{Frame, FrameKind, PathTable, Profile, ProfileSet, Sample};
+use hotspan_model::{BuildIds, Frame, FrameKind, PathTable, Profile, ProfileSet, Sample};
 
 use crate::expand::gzip;
 use crate::protobuf::{put_bytes, put_number, put_packed};
@@ -38,6 +38,20 @@ pub enum PprofLabel<'l> {
     Number(&'l str, i64, &'l str),
 }
 
+/// A binary, and what is known of the locations in it.
+#[derive(Debug)]
+struct Mapping {
+    file: u64,
+    build_id: u64,
+    /// Whether all have functions: `pprof` looks for names only where it is told that there are none.
+    has_functions: bool,
+    has_addresses: bool,
+}
+
+/// The end of a binary that has addresses. Stored addresses are offsets in its file; with a mapping of offset 0 to address
+/// 0, and of all that a process can address, `pprof` takes them as that, and finds the part with the code itself.
+const END_OF_ADDRESSES: u64 = 1 << 63;
+
 /// Writes a profile sample by sample. Frames and paths are written when a sample first needs them.
 #[derive(Debug)]
 pub struct PprofWriter<'p, 'a> {
@@ -46,8 +60,10 @@ pub struct PprofWriter<'p, 'a> {
     strings: HashMap<String, u64>,
     string_order: Vec<String>,
     mappings: HashMap<(u64, u64), u64>,
-    /// By binary, for frames that have none of their own.
-    build_ids: HashMap<String, String>,
+    /// In the order of their ids; what is true of all their locations is known when the last one is written.
+    mapping_order: Vec<Mapping>,
+    /// For frames that have none of their own.
+    build_ids: BuildIds,
     functions: HashMap<[u64; 4], u64>,
     locations: HashMap<Box<[FrameIndex]>, u64>,
     symbols: Vec<u8>,
@@ -66,7 +82,8 @@ impl<'p, 'a> PprofWriter<'p, 'a> {
             strings: HashMap::new(),
             string_order: Vec::new(),
             mappings: HashMap::new(),
-            build_ids: HashMap::new(),
+            mapping_order: Vec::new(),
+            build_ids: BuildIds::default(),
             functions: HashMap::new(),
             locations: HashMap::new(),
             symbols: Vec::new(),
@@ -98,6 +115,12 @@ impl<'p, 'a> PprofWriter<'p, 'a> {
         writer
     }
 
+    /// Says which builds the binaries of frames were that do not know it themselves.
+    #[must_use]
+    pub fn with_build_ids(self, build_ids: BuildIds) -> Self {
+        Self { build_ids, ..self }
+    }
+
     /// Adds a sample: one value for each sample type of the header.
     pub fn sample<'l>(&mut self, path: PathIndex, values: &[i64], labels: impl IntoIterator<Item = PprofLabel<'l>>) {
         self.collect_locations(path);
@@ -127,6 +150,16 @@ impl<'p, 'a> PprofWriter<'p, 'a> {
 
     /// The finished profile, not compressed.
     pub fn finish(mut self) -> Vec<u8> {
+        let mut message = std::mem::take(&mut self.message);
+        for (id, mapping) in (1..).zip(&self.mapping_order) {
+            message.clear();
+            put_number(&mut message, 1, id);
+            put_number(&mut message, 3, if mapping.has_addresses { END_OF_ADDRESSES } else { 0 });
+            put_number(&mut message, 5, mapping.file);
+            put_number(&mut message, 6, mapping.build_id);
+            put_number(&mut message, 7, u64::from(mapping.has_functions));
+            put_bytes(&mut self.out, 3, &message);
+        }
         self.out.append(&mut self.symbols);
         for text in &self.string_order {
             put_bytes(&mut self.out, 6, text.as_bytes());
@@ -211,29 +244,22 @@ impl<'p, 'a> PprofWriter<'p, 'a> {
         id
     }
 
+    /// The mapping of a location by its outermost frame; 0 for none.
     fn mapping(&mut self, frame: &Frame<'_>) -> u64 {
         if frame.mapping.is_empty() && frame.build_id.is_empty() {
             return 0;
         }
-        let build_id = match self.build_ids.get(&*frame.mapping) {
-            Some(build_id) if frame.build_id.is_empty() => build_id.clone(),
-            _ => frame.build_id.clone().into_owned(),
-        };
+        let build_id = if frame.build_id.is_empty() { self.build_ids.of(&frame.mapping) } else { &frame.build_id };
+        let build_id = build_id.to_owned();
         let key = (self.string(&frame.mapping), self.string(&build_id));
-        if let Some(id) = self.mappings.get(&key) {
-            return *id;
-        }
-        let id = self.mappings.len() as u64 + 1;
-        self.mappings.insert(key, id);
-        let mut message = Vec::new();
-        put_number(&mut message, 1, id);
-        put_number(&mut message, 5, key.0);
-        put_number(&mut message, 6, key.1);
-        if !frame.function.is_empty() {
-            // Otherwise `pprof` would try to find the binary and name the functions itself.
-            put_number(&mut message, 7, 1);
-        }
-        put_bytes(&mut self.symbols, 3, &message);
+        let order = &mut self.mapping_order;
+        let id = *self.mappings.entry(key).or_insert_with(|| {
+            order.push(Mapping { file: key.0, build_id: key.1, has_functions: true, has_addresses: false });
+            order.len() as u64
+        });
+        let mapping = &mut order[id as usize - 1];
+        mapping.has_functions &= !frame.function.is_empty();
+        mapping.has_addresses |= frame.address != 0;
         id
     }
 
@@ -289,8 +315,7 @@ pub fn encode(set: &ProfileSet<'_>) -> Vec<u8> {
             *value = value.saturating_add(sample.value);
         }
     }
-    let mut writer = PprofWriter::new(&header, &set.paths);
-    writer.build_ids = build_ids(set);
+    let mut writer = PprofWriter::new(&header, &set.paths).with_build_ids(build_ids(set));
     let attribute_sets: Vec<Vec<(String, AttributeLabel)>> =
         set.attribute_sets.iter().map(|json| attribute_labels(json)).collect();
     for (sample, values) in &rows {
@@ -300,22 +325,12 @@ pub fn encode(set: &ProfileSet<'_>) -> Vec<u8> {
     writer.finish_gzip()
 }
 
-/// The build ids of binaries by name, as far as the mappings of all profiles agree on them.
-fn build_ids(set: &ProfileSet<'_>) -> HashMap<String, String> {
+/// The build ids of binaries, as far as the mappings of all profiles agree on them.
+fn build_ids(set: &ProfileSet<'_>) -> BuildIds {
     let mut told: Vec<&str> = set.profiles.iter().map(|profile| &*profile.context.mappings).collect();
     told.dedup();
-    let mut build_ids: HashMap<String, String> = HashMap::new();
-    for json in told {
-        let Ok(serde_json::Value::Array(mappings)) = serde_json::from_str(json) else { continue };
-        for mapping in mappings {
-            let text = |key: &str| mapping[key].as_str().unwrap_or_default().to_owned();
-            let (file, build_id) = (text("filename"), text("build_id"));
-            let known = build_ids.entry(file).or_insert_with(|| build_id.clone());
-            if *known != build_id {
-                known.clear();
-            }
-        }
-    }
+    let mut build_ids = BuildIds::default();
+    told.into_iter().for_each(|mappings| build_ids.learn(mappings));
     build_ids
 }
 

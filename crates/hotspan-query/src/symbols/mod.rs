@@ -7,6 +7,7 @@
 mod frames;
 mod id_search;
 mod service;
+mod whole_frames;
 
 use std::sync::Arc;
 
@@ -61,6 +62,8 @@ struct KnownService {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Symbols {
     services: Vec<(u64, Arc<ServiceSymbols>)>,
+    /// The time that they were asked for.
+    range: (i64, i64),
 }
 
 /// A call path of a service.
@@ -91,7 +94,7 @@ impl Engine {
         let used = self.tick();
         let mut index = memory.symbols.lock().await;
         self.catch_up(&mut index, tenant, snapshot, services, range).await?;
-        let mut found = Symbols::default();
+        let mut found = Symbols { range, ..Symbols::default() };
         for service in services {
             let known = index.services.entry(*service).or_default();
             known.used = used;
@@ -226,7 +229,8 @@ impl Engine {
             for segment in snapshot.segments(tenant, table).iter().filter(|segment| segment.overlaps(from, until)) {
                 let services = services_in(segment);
                 if !services.is_empty() {
-                    jobs.extend(self.symbol_jobs(segment, &Arc::new(services)));
+                    let columns: &[&str] = if table == Table::Nodes { &NODE_COLUMNS } else { &FRAME_COLUMNS };
+                    jobs.extend(self.symbol_jobs(segment, columns, &Arc::new(services)));
                 }
             }
         }
@@ -234,8 +238,12 @@ impl Engine {
     }
 
     /// The jobs that read the rows of services in a segment.
-    fn symbol_jobs(&self, segment: &Arc<Segment>, services: &Arc<Vec<u64>>) -> Vec<Job<(Table, RecordBatch)>> {
-        let columns: &[&str] = if segment.table == Table::Nodes { &NODE_COLUMNS } else { &FRAME_COLUMNS };
+    fn symbol_jobs(
+        &self,
+        segment: &Arc<Segment>,
+        columns: &[&str],
+        services: &Arc<Vec<u64>>,
+    ) -> Vec<Job<(Table, RecordBatch)>> {
         let options =
             ReadOptions::columns(columns).near_keys("service_id", Arc::clone(services)).batch_rows(BATCH_ROWS);
         let part = |first: usize| {
@@ -353,6 +361,11 @@ impl<'s> PathNode<'s> {
     /// The frame at its end.
     pub(crate) fn frame(self) -> &'s FrameEntry {
         self.symbols.frame_of(self.node)
+    }
+
+    /// The id of that frame.
+    pub(crate) fn frame_id(self) -> u64 {
+        self.symbols.frame_id_of(self.node)
     }
 
     /// The text of a frame of it.

@@ -212,7 +212,7 @@ pub(in crate::api) fn merged_pprof(merged: &MergedPaths, query: &FlameQuery) -> 
         comments: folded.into_iter().collect(),
         ..pprof::Header::default()
     };
-    let mut writer = pprof::PprofWriter::new(&header, &merged.paths);
+    let mut writer = pprof::PprofWriter::new(&header, &merged.paths).with_build_ids(merged.build_ids.clone());
     for (path, value) in &merged.values {
         writer.sample(*path, &[*value], []);
     }

@@ -63,6 +63,9 @@ struct Mapping {
     #[prost(uint64, tag = "1")]
     #[serde(with = "uint64_text")]
     id: u64,
+    #[prost(uint64, tag = "3")]
+    #[serde(with = "uint64_text")]
+    memory_limit: u64,
     #[prost(int64, tag = "5")]
     #[serde(with = "int64_text")]
     filename: i64,
@@ -98,6 +101,9 @@ struct Line {
     #[prost(int64, tag = "2")]
     #[serde(with = "int64_text")]
     line: i64,
+    #[prost(int64, tag = "3")]
+    #[serde(with = "int64_text", skip_serializing_if = "is_zero")]
+    column: i64,
 }
 
 #[derive(Clone, Copy, PartialEq, Message, Serialize)]
@@ -115,14 +121,14 @@ struct Function {
     #[prost(int64, tag = "4")]
     #[serde(with = "int64_text")]
     filename: i64,
-    // Zero is not a line: left out, as protobuf JSON does, or clients show it as one.
+    // Zero is not a line, nor a column: left out, as protobuf JSON does, or clients show it as one.
     #[prost(int64, tag = "5")]
     #[serde(with = "int64_text", skip_serializing_if = "is_zero")]
     start_line: i64,
 }
 
-fn is_zero(line: &i64) -> bool {
-    *line == 0
+fn is_zero(number: &i64) -> bool {
+    *number == 0
 }
 
 fn uint64_texts<S: serde::Serializer>(values: &[u64], out: S) -> Result<S::Ok, S::Error> {
