@@ -9,6 +9,7 @@
 //!
 //! A request that comes before the store is open, or while it closes, gets an answer that senders retry.
 
+mod accept;
 mod adhoc;
 mod api;
 mod app;
@@ -16,6 +17,7 @@ pub mod config;
 mod decoding;
 mod listeners;
 mod metrics;
+mod metrics_text;
 mod page;
 mod policy;
 mod query_counts;

@@ -100,7 +100,7 @@ impl Metrics {
     }
 }
 
-/// Everything as Prometheus reads it.
+/// Everything as OpenMetrics.
 pub(crate) fn render(app: &App) -> String {
     let mut text = String::new();
     // Writing into a String can't fail.

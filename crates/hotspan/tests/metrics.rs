@@ -103,3 +103,71 @@ fn what_is_changed_or_left_out_is_told_and_counted() {
     assert_eq!(value(&text, "hotspan_cut_texts_total{signal=\"traces\"}"), 1.0);
     assert_eq!(value(&text, "hotspan_repaired_texts_total{signal=\"traces\"}"), 1.0);
 }
+
+/// The families of a text, by name, and the samples of each; those before any family are under no name.
+fn families(text: &str) -> Vec<(String, String, Vec<&str>)> {
+    let mut families: Vec<(String, String, Vec<&str>)> = Vec::new();
+    for line in text.lines() {
+        if let Some(told) = line.strip_prefix("# TYPE ") {
+            let (name, kind) = told.split_once(' ').unwrap();
+            families.push((name.to_owned(), kind.to_owned(), Vec::new()));
+        } else if !line.starts_with('#') {
+            families.last_mut().expect(line).2.push(line);
+        }
+    }
+    families
+}
+
+/// Scenario: metrics of the server and of spans, asked for as curl, an old scraper, Prometheus and a proxy ask.
+/// Guarantee: OpenMetrics for those who name it, with its end and counters' families without `_total`; for all others
+/// Prometheus' text, in which every sample is called as its family is. Both hold the same samples.
+#[test]
+fn metrics_come_in_the_text_that_is_read() {
+    let (_store, server) = Server::fresh();
+    let start = now_nanos();
+    let span = Span {
+        trace_id: vec![1; 16],
+        span_id: vec![2; 8],
+        name: "work".to_owned(),
+        kind: 2,
+        start_time_unix_nano: start,
+        end_time_unix_nano: start + 5_000_000,
+        ..Span::default()
+    };
+    let traces = trace_request("shop", vec![span]).encode_to_vec();
+    assert_eq!(server.post("/v1/traces", PROTOBUF, &traces).unwrap().status, 200);
+    server.get_json("/api/v1/services");
+    let get = |path: &str, accept: &[(&str, &str)]| {
+        let answer = request(&server.http, "GET", path, accept, &[]).unwrap();
+        assert_eq!(answer.status, 200);
+        (answer.headers.to_ascii_lowercase(), answer.text())
+    };
+    let prometheus = "application/openmetrics-text;version=1.0.0;q=0.5,application/openmetrics-text;version=0.0.1;q=0.4,\
+                      text/plain;version=0.0.4;q=0.3,*/*;q=0.2";
+    for path in ["/metrics", "/metrics/spans"] {
+        let (kind, open) = get(path, &[("accept", prometheus)]);
+        assert!(kind.contains("content-type: application/openmetrics-text; version=1.0.0"), "{kind}");
+        assert!(open.ends_with("\n# EOF\n"), "{open}");
+        let open = families(&open);
+        for plain in [&[][..], &[("accept", "*/*")], &[("accept", "text/plain;version=0.0.4")]] {
+            let (kind, text) = get(path, plain);
+            assert!(kind.contains("content-type: text/plain; version=0.0.4; charset=utf-8"), "{plain:?}: {kind}");
+            assert!(!text.contains("# EOF") && !text.contains("# UNIT"), "{text}");
+            let told = families(&text);
+            assert_eq!(told.len(), open.len());
+            for ((name, kind, samples), (open_name, open_kind, open_samples)) in told.iter().zip(&open) {
+                let endings: &[&str] = if kind == "histogram" { &["_bucket", "_sum", "_count"] } else { &[""] };
+                let is_of_family = |sample: &&str| {
+                    let called = sample.split(['{', ' ']).next().unwrap();
+                    endings.iter().any(|ending| called == format!("{name}{ending}"))
+                };
+                assert!(samples.iter().all(is_of_family), "{name}: {samples:?}");
+                let ending = if kind == "counter" { "_total" } else { "" };
+                assert_eq!((kind, name), (open_kind, &format!("{open_name}{ending}")));
+                assert_eq!(samples.len(), open_samples.len(), "{name}");
+            }
+            assert!(told.iter().any(|(_, kind, samples)| kind == "counter" && !samples.is_empty()));
+            assert!(told.iter().any(|(_, kind, samples)| kind == "histogram" && !samples.is_empty()), "{path}");
+        }
+    }
+}

@@ -1,23 +1,25 @@
 //! `/metrics/spans`: span metrics and the service graph for Prometheus, under the names that Grafana asks for.
 
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use hotspan_query::span_metrics::{CallCounts, EdgeCounts, Latency};
-use http::header;
+use http::HeaderMap;
 use std::fmt::Write;
 
 use super::ApiError;
 use super::asker::Asker;
+use crate::metrics_text::metrics_response;
 
 /// Answers `/metrics/spans`.
-pub(crate) async fn span_metrics(Asker { core, tenant }: Asker) -> Result<Response, ApiError> {
+pub(crate) async fn span_metrics(Asker { core, tenant }: Asker, headers: HeaderMap) -> Result<Response, ApiError> {
     let metrics = core.span_metrics.of(&tenant);
     let mut text = String::new();
     write_calls(&mut text, &metrics.calls);
     write_edges(&mut text, &metrics.edges);
-    Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response())
+    text.push_str("# EOF\n");
+    Ok(metrics_response(text, &headers))
 }
 
-/// A family: its lines, each with the labels of a series, in order.
+/// A family of OpenMetrics: its lines, each with the labels of a series, in order.
 struct Family<'t> {
     text: &'t mut String,
     name: &'t str,
@@ -31,7 +33,7 @@ impl<'t> Family<'t> {
     }
 
     fn count(&mut self, labels: &str, value: u64) {
-        let _ = writeln!(self.text, "{}{{{labels}}} {value}", self.name);
+        let _ = writeln!(self.text, "{}_total{{{labels}}} {value}", self.name);
     }
 
     fn histogram(&mut self, labels: &str, latency: &Latency) {
@@ -67,7 +69,7 @@ fn write_calls(text: &mut String, calls: &CallCounts) {
             (labels(&pairs), latency)
         })
         .collect();
-    let mut family = Family::start(text, "traces_spanmetrics_calls_total", "counter", "Spans received.");
+    let mut family = Family::start(text, "traces_spanmetrics_calls", "counter", "Spans received.");
     labelled.iter().for_each(|(labels, latency)| family.count(labels, latency.count));
     let mut family = Family::start(text, "traces_spanmetrics_latency", "histogram", "Duration of spans in seconds.");
     labelled.iter().for_each(|(labels, latency)| family.histogram(labels, latency));
@@ -87,11 +89,11 @@ fn write_edges(text: &mut String, edges: &EdgeCounts) {
             (labels(&pairs), edge)
         })
         .collect();
-    let mut family = Family::start(text, "traces_service_graph_request_total", "counter", "Requests between services.");
+    let mut family = Family::start(text, "traces_service_graph_request", "counter", "Requests between services.");
     labelled.iter().for_each(|(labels, edge)| family.count(labels, edge.server.count));
     let mut family = Family::start(
         text,
-        "traces_service_graph_request_failed_total",
+        "traces_service_graph_request_failed",
         "counter",
         "Requests between services that failed on either side.",
     );
@@ -114,12 +116,12 @@ fn write_edges(text: &mut String, edges: &EdgeCounts) {
     unpaired.sort_unstable();
     let mut family = Family::start(
         text,
-        "traces_service_graph_unpaired_spans_total",
+        "traces_service_graph_unpaired_spans",
         "counter",
         "Spans of one side of a request whose other side did not come.",
     );
     unpaired.iter().for_each(|(service, count)| family.count(&labels(&[("service", service)]), **count));
-    let name = "traces_service_graph_dropped_spans_total";
+    let name = "traces_service_graph_dropped_spans";
     let _ = Family::start(text, name, "counter", "Spans left out because too many waited for their other side.");
-    let _ = writeln!(text, "{name} {}", edges.dropped);
+    let _ = writeln!(text, "{name}_total {}", edges.dropped);
 }

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 use super::ApiError;
 use crate::app::App;
+use crate::metrics_text::metrics_response;
 use crate::receive::tenant_of;
 
 /// 200 once the store is open; 503 before that, and while stopping.
@@ -34,9 +35,8 @@ pub(crate) async fn healthy() -> &'static str {
 }
 
 /// Counters for Prometheus.
-pub(crate) async fn metrics(State(app): State<Arc<App>>) -> Response {
-    let content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    ([(header::CONTENT_TYPE, HeaderValue::from_static(content_type))], crate::metrics::render(&app)).into_response()
+pub(crate) async fn metrics(State(app): State<Arc<App>>, headers: HeaderMap) -> Response {
+    metrics_response(crate::metrics::render(&app), &headers)
 }
 
 /// What the server is, listens on and holds.

@@ -7,6 +7,7 @@ use http::{HeaderMap, StatusCode, header};
 use prost::Message;
 use serde::Serialize;
 
+use crate::accept::Accept;
 use crate::api::ApiError;
 
 /// An error as plain text.
@@ -46,12 +47,12 @@ pub(super) enum Form {
 }
 
 impl Form {
-    /// What the `Accept` header asks for; JSON unless it names protobuf.
+    /// What the `Accept` header asks for; JSON unless it likes protobuf better.
     pub(super) fn asked_for(headers: &HeaderMap) -> Self {
-        let named = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
-        let is_protobuf =
-            |accept: &str| accept.contains("application/protobuf") || accept.contains("application/x-protobuf");
-        if named.into_iter().any(is_protobuf) { Self::Protobuf } else { Self::Json }
+        match Accept::of(headers).best(&["application/json", "application/protobuf", "application/x-protobuf"]) {
+            Some("application/protobuf" | "application/x-protobuf") => Self::Protobuf,
+            _ => Self::Json,
+        }
     }
 
     pub(super) fn content_type(self) -> &'static str {
