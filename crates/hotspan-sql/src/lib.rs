@@ -18,6 +18,7 @@ mod made;
 pub mod output;
 mod pieces;
 mod pushdown;
+mod read_only;
 mod running;
 mod session;
 mod symbols;

@@ -28,6 +28,7 @@ use crate::error::{SqlError, message_of};
 use crate::flame_merge::flame_merge;
 use crate::growth::bound_functions;
 use crate::limits::SqlOptions;
+use crate::read_only::{QUESTIONS, refuse_writing};
 use crate::running::{AnswerSink, SqlThreads};
 use crate::table::LakeTable;
 use crate::views::{PIECES_SCHEMA, joining};
@@ -146,7 +147,12 @@ impl SqlEngine {
         refuse_endless(statement)?;
         let context = self.context(tenant).await?;
         let read_only = SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
-        let frame = context.sql_with_options(statement, read_only).await.map_err(read_only_hint)?;
+        let state = context.state();
+        let parsed = state.sql_to_statement(statement, &state.config().options().sql_parser.dialect)?;
+        refuse_writing(&parsed)?;
+        let plan = state.statement_to_plan(parsed).await?;
+        read_only.verify_plan(&plan).map_err(read_only_hint)?;
+        let frame = context.execute_logical_plan(plan).await?;
         let schema = Arc::new(frame.schema().as_arrow().clone());
         Ok((schema, frame.execute_stream().await?))
     }
@@ -268,7 +274,7 @@ fn too_slow(limit: Duration) -> SqlError {
 fn read_only_hint(error: DataFusionError) -> SqlError {
     let text = message_of(&error);
     if text.contains("not supported: ") {
-        return SqlError::Invalid(format!("{text} (SQL is read-only: SELECT, EXPLAIN, SHOW and DESCRIBE)"));
+        return SqlError::Invalid(format!("{text} (SQL is read-only: {QUESTIONS})"));
     }
     SqlError::from(error)
 }

@@ -58,6 +58,8 @@ fn by_http() {
         (json!({ "query": "SELECT nme FROM spans" }), "nme"),
         (json!({ "query": query, "format": "xml" }), "json, csv or arrow"),
         (json!({ "query": "DROP TABLE spans" }), "read-only"),
+        (json!({ "query": "insert into spans values (1)" }), "SQL is read-only here: INSERT is not possible"),
+        (json!({ "query": "EXPLAIN DELETE FROM spans" }), "read-only"),
     ] {
         let (status, text) = ask(&server, &body);
         assert_eq!(status, 400, "{text}");
