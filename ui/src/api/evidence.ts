@@ -21,8 +21,8 @@ export interface Exactness {
   pruned_value?: number;
   /** Call paths whose names are not (yet) known. */
   unresolved_paths?: number;
-  /** Ends of the time range that were widened to a whole rollup window. */
-  rounded_edges?: number;
+  /** Whether the ends of the time range were widened to whole hours. */
+  rounded_edges?: boolean;
   dropped?: number;
   segments_read?: number;
   /** How much is in samples, 0..1; of what, `coverage_of` says. */

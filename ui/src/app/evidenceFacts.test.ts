@@ -1,4 +1,4 @@
-// Coverage is a share of two different things, and must not be mistaken.
+// Coverage is a share of two different things, and must not be mistaken; other facts are told as the server sends them.
 import { describe, expect, it } from 'vitest';
 import { evidenceFacts } from './evidenceFacts';
 
@@ -13,6 +13,12 @@ describe('evidenceFacts', () => {
   it('tells the sampled part of the time of spans', () => {
     expect(coverage({ coverage: 0.25, coverage_of: 'spans' })).toMatchObject({ text: '25 %', label: 'of their time sampled' });
     expect(coverage({ coverage: 0.25, coverage_of: 'spans' })?.warned).toBeUndefined();
+  });
+
+  it('tells that a time range was widened, which the server says by yes or no', () => {
+    const rounded = (rounded_edges: boolean) => evidenceFacts({ rounded_edges }).find((fact) => fact.id === 'rounded');
+    expect(rounded(true)).toMatchObject({ text: 'rounded', label: 'time range' });
+    expect(rounded(false)).toBeUndefined();
   });
 
   it('says nothing where nobody knows', () => {

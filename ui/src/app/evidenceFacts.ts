@@ -36,7 +36,7 @@ export function evidenceFacts(evidence: Exactness): Fact[] {
   if (explained !== undefined) facts.push({ id: 'explained', text: formatShare(1 - explained), label: 'of time unexplained', origin: 'Share of the spans’ duration that neither samples nor child spans account for.', warned: explained < 0.5 });
   if (pruned_nodes) facts.push({ id: 'pruned', text: formatCount(pruned_nodes), label: 'frames pruned', origin: 'Frames too small for this answer; their value is in “other”. Zoom or focus to fetch them.' });
   if (evidence.unresolved_paths) facts.push({ id: 'unresolved', text: formatCount(evidence.unresolved_paths), label: 'paths without names', origin: 'Call paths whose symbols are not known yet; they count, but show as addresses.', warned: true });
-  if (evidence.rounded_edges) facts.push({ id: 'rounded', text: formatCount(evidence.rounded_edges), label: 'rounded edges', origin: 'Ends of the time range that were widened to whole rollup windows: a few samples beside the range are counted.' });
+  if (evidence.rounded_edges) facts.push({ id: 'rounded', text: 'rounded', label: 'time range', origin: 'The ends of the time range were widened to whole hours: what lies a little beside the range counts too.' });
   if (dropped !== undefined) facts.push({ id: 'dropped', text: formatCount(dropped), label: 'dropped', origin: 'Samples or spans refused or lost on the way in, in this time range.', warned: dropped > 0 });
   return facts;
 }
