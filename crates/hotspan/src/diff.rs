@@ -1,13 +1,13 @@
 //! `hotspan diff`: what changed between two versions, regions or times, function by function.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 use clap::{Args, ValueEnum};
 use serde_json::Value;
 
 use crate::client::{Client, ServerArguments};
-use crate::screen::{Screen, TimeArguments, write_answer};
+use crate::screen::{Screen, TimeArguments, ending_of, unknown_ending, write_answer};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -73,6 +73,18 @@ enum DiffFormat {
     Json,
 }
 
+impl DiffFormat {
+    /// The form that a file's ending stands for; text if it has none.
+    fn of_file(path: &Path) -> anyhow::Result<Self> {
+        match ending_of(path).as_deref() {
+            Some("svg") => Ok(Self::Svg),
+            Some("json") => Ok(Self::Json),
+            Some("txt") | None => Ok(Self::Text),
+            Some(_) => Err(unknown_ending(path, ".txt, .svg or .json")),
+        }
+    }
+}
+
 /// Whose values decide how wide bars are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Layout {
@@ -91,13 +103,11 @@ fn name_of(value: &impl ValueEnum) -> String {
 
 /// Compares two selections.
 pub(crate) fn run(arguments: &DiffArguments) -> anyhow::Result<()> {
-    let ending = arguments.output.as_deref().and_then(|path| path.extension()?.to_str());
-    let from_file = match ending {
-        Some("svg") => Some(DiffFormat::Svg),
-        Some("json") => Some(DiffFormat::Json),
-        _ => None,
+    let format = match (arguments.format, arguments.output.as_deref()) {
+        (Some(format), _) => format,
+        (None, Some(output)) => DiffFormat::of_file(output)?,
+        (None, None) => DiffFormat::Text,
     };
-    let format = arguments.format.or(from_file).unwrap_or(DiffFormat::Text);
     let screen = Screen::of(arguments.output.as_deref());
     let mut question = arguments.time.parameters();
     question.extend([

@@ -1,12 +1,12 @@
 //! `hotspan flame` and `hotspan top`: where the time, memory or waiting of a service goes, in a terminal or a file.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 use clap::{Args, ValueEnum};
 
 use crate::client::{Answer, Client, ServerArguments};
-use crate::screen::{Screen, TimeArguments, write_answer};
+use crate::screen::{Screen, TimeArguments, ending_of, unknown_ending, write_answer};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Queries name a service and a profile type, or a type alone, and labels:
@@ -63,19 +63,23 @@ enum FlameFormat {
 }
 
 impl FlameFormat {
-    /// The form that a file's ending stands for.
-    fn of_file(path: &std::path::Path) -> Option<Self> {
-        let name = path.file_name()?.to_str()?.to_ascii_lowercase();
+    /// The form that a file's ending stands for; text if it has none.
+    fn of_file(path: &Path) -> anyhow::Result<Self> {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_ascii_lowercase();
         let ends = |endings: &[&str]| endings.iter().any(|ending| name.ends_with(ending));
-        Some(match () {
+        Ok(match () {
             () if ends(&[".svg"]) => Self::Svg,
             () if ends(&[".html", ".htm"]) => Self::Html,
             () if ends(&[".pb.gz", ".pprof", ".prof", ".pb"]) => Self::Pprof,
             () if ends(&[".speedscope.json", ".speedscope"]) => Self::Speedscope,
             () if ends(&[".json"]) => Self::Json,
             () if ends(&[".collapsed", ".folded"]) => Self::Collapsed,
-            () if ends(&[".txt"]) => Self::Text,
-            () => return None,
+            () if ends(&[".txt"]) || ending_of(path).is_none() => Self::Text,
+            () => {
+                let endings =
+                    ".txt, .svg, .html, .pb.gz, .pprof, .prof, .pb, .collapsed, .folded, .speedscope.json or .json";
+                return Err(unknown_ending(path, endings));
+            }
         })
     }
 
@@ -94,8 +98,11 @@ impl FlameFormat {
 
 /// Draws a flame graph.
 pub(crate) fn run(arguments: &FlameArguments) -> anyhow::Result<()> {
-    let from_file = arguments.output.as_deref().and_then(FlameFormat::of_file);
-    let format = arguments.format.or(from_file).unwrap_or(FlameFormat::Text);
+    let format = match (arguments.format, arguments.output.as_deref()) {
+        (Some(format), _) => format,
+        (None, Some(output)) => FlameFormat::of_file(output)?,
+        (None, None) => FlameFormat::Text,
+    };
     let screen = Screen::of(arguments.output.as_deref());
     let mut question = arguments.time.parameters();
     question.extend([
@@ -127,8 +134,8 @@ pub(crate) struct TopArguments {
     #[arg(value_name = "QUERY")]
     query: String,
     /// How many functions to list
-    #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 20)]
-    limit: usize,
+    #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
+    limit: u32,
     #[command(flatten)]
     time: TimeArguments,
     /// Print JSON instead of a table
@@ -141,7 +148,7 @@ pub(crate) struct TopArguments {
 /// Lists the functions with the largest self values.
 pub(crate) fn run_top(arguments: &TopArguments) -> anyhow::Result<()> {
     let mut question = arguments.time.parameters();
-    question.push(("query", format!("topk({}, {})", arguments.limit.max(1), arguments.query)));
+    question.push(("query", format!("topk({}, {})", arguments.limit, arguments.query)));
     question.extend(Screen::of(None).parameters());
     let answer = ask(&arguments.server, &question, if arguments.json { "json" } else { "text" })?;
     write_answer(&answer.body, None, false)
@@ -151,13 +158,16 @@ pub(crate) fn run_top(arguments: &TopArguments) -> anyhow::Result<()> {
 mod tests {
     use super::*;
 
-    /// Scenario: files with the endings that people give them. Guarantee: each names its form; others name none.
+    /// Scenario: files with the endings that people give them, and with none. Guarantee: each names its form, none is text;
+    /// others are refused with the endings that there are.
     #[test]
     fn endings_name_forms() {
-        let of = |name: &str| FlameFormat::of_file(std::path::Path::new(name));
+        let of = |name: &str| FlameFormat::of_file(Path::new(name)).ok();
         assert_eq!((of("a/cpu.pb.gz"), of("x.SVG")), (Some(FlameFormat::Pprof), Some(FlameFormat::Svg)));
         assert_eq!((of("x.speedscope.json"), of("x.json")), (Some(FlameFormat::Speedscope), Some(FlameFormat::Json)));
-        assert_eq!(of("x.out"), None);
+        assert_eq!((of("x.txt"), of("/dev/stdout")), (Some(FlameFormat::Text), Some(FlameFormat::Text)));
+        let refused = FlameFormat::of_file(Path::new("x.weird")).unwrap_err().to_string();
+        assert!(refused.contains("x.weird") && refused.contains(".pb.gz") && refused.contains("--format"), "{refused}");
         for format in FlameFormat::value_variants() {
             assert_eq!(format.to_possible_value().unwrap().get_name(), format.name());
         }

@@ -3,14 +3,14 @@
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use clap::Args;
 
 /// The time that a question is about.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct TimeArguments {
     /// Look at the time up to now, such as 15m, 1h or 2d [default: 1h, or all time for a span or trace]
-    #[arg(long, alias = "time-range", value_name = "LENGTH", conflicts_with = "from")]
+    #[arg(long, visible_alias = "time-range", value_name = "LENGTH", conflicts_with = "from")]
     last: Option<String>,
     /// Start, such as 2026-01-31T10:00:00Z, 20260131, 1700000000 or now-2h
     #[arg(long, value_name = "TIME")]
@@ -81,6 +81,16 @@ pub(crate) fn write_answer(body: &[u8], output: Option<&Path>, binary: bool) -> 
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         written => written.context("cannot write the answer"),
     }
+}
+
+/// The ending of a file that an answer goes to, in lower case; none if it has none, as `/dev/stdout` has.
+pub(crate) fn ending_of(output: &Path) -> Option<String> {
+    Some(output.extension()?.to_str()?.to_ascii_lowercase())
+}
+
+/// Refuses to guess what a file should hold that ends in none of these.
+pub(crate) fn unknown_ending(output: &Path, endings: &str) -> anyhow::Error {
+    anyhow!("{}: its ending names no form; use {endings}, or say --format", output.display())
 }
 
 /// Says a line, or several. A reader that has seen enough, such as `head`, is no error, and a server goes on without one.

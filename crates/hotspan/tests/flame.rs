@@ -297,8 +297,8 @@ fn empty_sides_are_told() {
     assert!(!picture.exists());
 }
 
-/// Scenario: `flamegraph` asked for by a browser, by a script that wants JSON, and by curl.
-/// Guarantee: a page that needs nothing else, flamebearer JSON, and text with marks.
+/// Scenario: `flamegraph` asked for by a browser, by a script that wants JSON, by curl, and with weights.
+/// Guarantee: a page that needs nothing else, flamebearer JSON, and text with marks; weights and case are understood.
 #[test]
 fn flamegraph_suits_the_asker() {
     let (_store, server) = start();
@@ -322,6 +322,83 @@ fn flamegraph_suits_the_asker() {
         kind.contains("content-type: text/plain") && text.contains("*  90.00%") && text.contains("> 100.00%"),
         "{text}"
     );
+    for (accept, form) in [
+        ("APPLICATION/JSON", "application/json"),
+        ("text/html;q=0,*/*", "text/plain"),
+        ("application/json;q=0.5,text/html", "text/html"),
+    ] {
+        let (kind, _) = get(accept);
+        assert!(kind.contains(&format!("content-type: {form}")), "{accept}: {kind}");
+    }
+}
+
+/// Scenario: formats, layouts, counts and parameters that mean nothing, over HTTP and at a terminal.
+/// Guarantee: each is refused, with what is allowed instead; nothing is written.
+#[test]
+fn what_means_nothing_is_refused() {
+    let (store, server) = start();
+    ingest(&server, "shop.cpu", 10, "main;hot 90\nmain;cold 10");
+    let diff = "/api/v1/diff?baseline=shop&comparison=shop&per=none";
+    let trace = "00000000000000000000000000000001";
+    for (path, told) in [
+        (
+            "/api/v1/query?query=topk(3,shop.cpu)&format=csv".to_owned(),
+            "\"csv\" is not known; use json or text for topk",
+        ),
+        ("/api/v1/query?query=topk(3,shop.cpu)&format=svg".to_owned(), "use json or text"),
+        ("/api/v1/query?query=shop.cpu&format=bogus".to_owned(), "use json, packed, flamegraph"),
+        ("/api/v1/query?query=shop.cpu&format=text&lines=0".to_owned(), "lines is 0; it may be 1 or more"),
+        ("/api/v1/profile?app=shop&format=text&min_percent=101".to_owned(), "min_percent is 101; it may be 0 to 100"),
+        ("/api/v1/profile?app=shop&min_percent=NaN".to_owned(), "it may be 0 to 100"),
+        (format!("{diff}&layout=x"), "layout \"x\" is not known; use baseline, comparison or both"),
+        (format!("{diff}&format=csv"), "use json, text or svg"),
+        (format!("/api/v1/profiles?trace_id={trace}&limit=0"), "limit is 0; it may be 1 to 10000"),
+        (format!("/api/v1/profiles?trace_id={trace}&limit=10001"), "limit is 10001; it may be 1 to 10000"),
+        (format!("/api/v1/trace/{trace}/spans?limit=20001"), "it may be 0 to 20000"),
+        (format!("/api/v1/trace/{trace}/spans?ofset=1"), "\"ofset\" is not known; there are offset, limit, max_depth"),
+        (format!("/api/v1/trace/{trace}/profile-summary?scpoe=span"), "there are scope, links"),
+        ("/api/v1/functions/spans?function=hot&limit=10001".to_owned(), "limit is 10001; it may be 0 to 10000"),
+        ("/api/v1/functions/spans?function=hot&servcie=a".to_owned(), "\"servcie\" is not known"),
+        ("/api/v1/endpoints?functions=101".to_owned(), "functions is 101; it may be 0 to 100"),
+        ("/api/v1/endpoints?sevice=a".to_owned(), "\"sevice\" is not known"),
+        ("/api/v1/services?form=now-1h".to_owned(), "\"form\" is not known"),
+        ("/api/v1/service-graph?form=now-1h".to_owned(), "\"form\" is not known"),
+        ("/api/v1/source?file=a.rs&lines=3".to_owned(), "\"lines\" is not known; there are file, line, context"),
+    ] {
+        let answer = server.get(&path).unwrap();
+        let error: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+        assert_eq!(answer.status, 400, "{path}: {}", answer.text());
+        assert!(error["error"].as_str().unwrap().contains(told), "{path}: {error}");
+    }
+    for (path, format) in [("ledger", "csv"), ("traces", "text"), ("top", "csv")] {
+        let body = json!({ "query": "{ }", "format": format }).to_string();
+        let path = format!("/api/v1/cohort/{path}");
+        let answer = server.post(&path, "application/json", body.as_bytes()).unwrap();
+        assert!(answer.status == 400 && answer.text().contains("is not known; use json"), "{path}: {}", answer.text());
+    }
+    let file = store.path().join("x.weird");
+    let weird = file.to_str().unwrap();
+    let of = ["--baseline", "shop", "--comparison", "shop", "--per", "none", "-o", weird];
+    for (arguments, told) in [
+        (vec!["flame", "shop", "-o", weird], "its ending names no form; use .txt, .svg, .html, .pb.gz"),
+        ([&["diff"][..], &of].concat(), "use .txt, .svg or .json, or say --format"),
+        (vec!["top", "shop", "-n", "0"], "0 is not in 1.."),
+    ] {
+        let output = hotspan(&server, &arguments);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success() && said.contains(told), "{arguments:?}: {said}");
+        assert!(!file.exists(), "{arguments:?}");
+    }
+    printed(&server, &["flame", "shop", "--format", "collapsed", "-o", weird]);
+    assert!(std::fs::read_to_string(&file).unwrap().contains("main;hot 90"));
+}
+
+/// Scenario: help of commands that take a time. Guarantee: what examples use is in the list.
+#[test]
+fn the_length_of_time_is_in_the_help() {
+    let (_store, server) = start();
+    let help = printed(&server, &["diff", "--help"]);
+    assert!(help.contains("[alias: --time-range]"), "{help}");
 }
 
 /// Scenario: memory in use, looked at three times before a change and once after it, twice as much; and CPU time of both.

@@ -14,7 +14,7 @@ use super::ApiError;
 use super::asker::{Asker, Given};
 use super::exactness::{coverage_text, exactness_json};
 use super::flame_json::FlameJson;
-use super::known_parameters::{names_of, refuse_unknown};
+use super::known_parameters::{names_of, refuse_other, refuse_unknown};
 use super::no_samples::no_samples;
 use super::profile::TextParameters;
 use super::pyroscope::{check_types, ranged_query};
@@ -63,6 +63,9 @@ pub(crate) async fn diff(
 ) -> Result<Response, ApiError> {
     refuse_unknown(&uri, &[names_of::<DiffParameters>(), names_of::<TextParameters>()])?;
     let per = parameters.per.as_deref().map(Per::parse).transpose()?;
+    let format = parameters.format.as_deref().unwrap_or("json");
+    refuse_other("format", format, &["json", "text", "svg"])?;
+    let layout = parameters.layout.as_deref().unwrap_or("both").parse().map_err(ApiError::invalid)?;
     let side = |name: &str, query: &Option<String>, from: &Option<String>, until: &Option<String>| {
         let text = query.clone().ok_or_else(|| ApiError::invalid(format!("{name} is missing")))?;
         let from = from.clone().or_else(|| parameters.from.clone());
@@ -83,7 +86,6 @@ pub(crate) async fn diff(
     let per = per.unwrap_or(default);
     let left = Selected::read(&core.engine, &tenant, left, per, "baseline").await?;
     let right = Selected::read(&core.engine, &tenant, right, per, "comparison").await?;
-    let format = parameters.format.as_deref().unwrap_or("json");
     // Drawn, an empty side would make all of the other look new or gone; who reads JSON sees how many samples there are.
     if format != "json" {
         refuse_empty(&core, &tenant, [("baseline", &left), ("comparison", &right)]).await?;
@@ -107,15 +109,14 @@ pub(crate) async fn diff(
             let table = changes_text(&rows, unit, limit, text.width(), text.colour());
             typed("text/plain; charset=utf-8", format!("{}\n{table}", heading(&left, &right, &measure, text.width())))
         }
-        "svg" => {
-            let layout = parameters.layout.as_deref().unwrap_or("both").parse().map_err(ApiError::invalid)?;
+        // A picture: other formats are refused above.
+        _ => {
             let folded = tree.folded();
             let title = format!("{} -> {}{}", left.text, right.text, per_text(&measure));
             let options =
                 svg::SvgOptions { title, unit: unit.to_owned(), layout, folded, ..svg::SvgOptions::default() };
             typed("image/svg+xml", svg::diff_svg(&tree, &options))
         }
-        other => return Err(ApiError::invalid(format!("format {other:?} is not known; use json, text or svg"))),
     })
 }
 

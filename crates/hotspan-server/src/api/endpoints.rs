@@ -2,12 +2,14 @@
 
 use axum::Json;
 use hotspan_query::endpoint_costs::EndpointCost;
+use http::Uri;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::ApiError;
 use super::asker::{Asker, Given};
 use super::exactness::exactness_json;
+use super::known_parameters::{count_within, names_of, refuse_unknown};
 use super::profile::type_or_cpu;
 use super::services::RangeParameters;
 
@@ -30,10 +32,12 @@ pub(crate) async fn endpoints(
     Asker { core, tenant }: Asker,
     Given(parameters): Given<EndpointParameters>,
     Given(range): Given<RangeParameters>,
+    uri: Uri,
 ) -> Result<Json<Value>, ApiError> {
+    refuse_unknown(&uri, &[names_of::<EndpointParameters>(), names_of::<RangeParameters>()])?;
     let range = range.range()?;
     let profile_type = type_or_cpu(parameters.profile_type.as_deref())?;
-    let functions = parameters.functions.unwrap_or(FUNCTIONS).min(MOST_FUNCTIONS);
+    let functions = count_within("functions", parameters.functions, FUNCTIONS, 0..=MOST_FUNCTIONS)?;
     let snapshot = core.engine.snapshot();
     let requests = core.engine.services(&tenant, range.0, range.1).await?;
     let costs = core.engine.endpoint_costs(&tenant, &snapshot, &profile_type, &requests, functions).await?;

@@ -5,12 +5,14 @@ use hotspan_model::TraceId;
 use hotspan_model::labels::SERVICE_NAME;
 use hotspan_query::function_spans::{FunctionOperation, FunctionSpan};
 use hotspan_query::{Matcher, Selector};
+use http::Uri;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::ApiError;
 use super::asker::{Asker, Given};
 use super::exactness::exactness_json;
+use super::known_parameters::{count_within, names_of, refuse_unknown};
 use super::profile::type_or_cpu;
 use super::services::RangeParameters;
 
@@ -36,7 +38,9 @@ pub(crate) async fn spans(
     Asker { core, tenant }: Asker,
     Given(parameters): Given<FunctionParameters>,
     Given(range): Given<RangeParameters>,
+    uri: Uri,
 ) -> Result<Json<Value>, ApiError> {
+    refuse_unknown(&uri, &[names_of::<FunctionParameters>(), names_of::<RangeParameters>()])?;
     let range = range.range()?;
     let profile_type = type_or_cpu(parameters.profile_type.as_deref())?;
     let is_wanted: Box<dyn Fn(&str) -> bool + Send + Sync> = match (&parameters.function, &parameters.regex) {
@@ -55,7 +59,7 @@ pub(crate) async fn spans(
     if let Some(service) = &parameters.service_name {
         selector = selector.and(Matcher::equal(SERVICE_NAME, service.as_str()));
     }
-    let limit = parameters.limit.unwrap_or(SPANS).min(MOST_SPANS);
+    let limit = count_within("limit", parameters.limit, SPANS, 0..=MOST_SPANS)?;
     let snapshot = core.engine.snapshot();
     let found =
         core.engine.function_spans(&tenant, &snapshot, &*is_wanted, &profile_type, &selector, range, limit).await?;

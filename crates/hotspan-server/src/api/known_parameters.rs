@@ -1,4 +1,7 @@
-//! Parameters that nobody reads are refused: a misspelt condition would widen the answer without a word (R7).
+//! Parameters that nobody reads are refused, and so are values that mean nothing: a misspelt condition would widen the
+//! answer without a word (R7).
+
+use std::ops::RangeInclusive;
 
 use axum::extract::Query;
 use http::Uri;
@@ -29,6 +32,31 @@ pub(crate) fn refuse_unknown(uri: &Uri, known: &[&[&str]]) -> Result<(), ApiErro
             Err(ApiError::invalid(format!("the parameter {name:?} is not known; there are {known}")))
         }
     }
+}
+
+/// Refuses a value that is none of those that a parameter may have.
+pub(crate) fn refuse_other(name: &str, value: &str, allowed: &[&str]) -> Result<(), ApiError> {
+    let [others @ .., last] = allowed else { return Ok(()) };
+    if allowed.contains(&value) {
+        return Ok(());
+    }
+    let or = if others.is_empty() { "" } else { " or " };
+    Err(ApiError::invalid(format!("{name} {value:?} is not known; use {}{or}{last}", others.join(", "))))
+}
+
+/// A count that a parameter gives, or the one that stands for it if it is not given. One that is too large or too small is
+/// refused: another would be answered than was asked for.
+pub(crate) fn count_within(
+    name: &str,
+    given: Option<usize>,
+    default: usize,
+    allowed: RangeInclusive<usize>,
+) -> Result<usize, ApiError> {
+    let count = given.unwrap_or(default);
+    if allowed.contains(&count) {
+        return Ok(count);
+    }
+    Err(ApiError::invalid(format!("{name} is {count}; it may be {} to {}", allowed.start(), allowed.end())))
 }
 
 /// Takes down the names that a structure asks for, and gives it nothing.
@@ -82,5 +110,18 @@ mod tests {
         assert!(check("/x").is_ok() && check("/x?profile_type=cpu&limit=3&app=a").is_ok());
         let error = check("/x?app=a&tpye=wall").unwrap_err().message;
         assert_eq!(error, "the parameter \"tpye\" is not known; there are profile_type, type, limit, app");
+    }
+
+    /// Scenario: values that a parameter may have, and others. Guarantee: the others are told with what is allowed.
+    #[test]
+    fn values_that_mean_nothing() {
+        assert!(refuse_other("format", "json", &["json", "text"]).is_ok());
+        let refused = |allowed: &[&str]| refuse_other("format", "csv", allowed).unwrap_err().message;
+        assert_eq!(refused(&["json", "text", "svg"]), "format \"csv\" is not known; use json, text or svg");
+        assert_eq!(refused(&["json"]), "format \"csv\" is not known; use json");
+        let count = |given| count_within("limit", given, 5, 1..=9).map_err(|error| error.message);
+        assert_eq!((count(None), count(Some(9))), (Ok(5), Ok(9)));
+        assert_eq!(count(Some(0)), Err("limit is 0; it may be 1 to 9".to_owned()));
+        assert_eq!(count(Some(10)), Err("limit is 10; it may be 1 to 9".to_owned()));
     }
 }

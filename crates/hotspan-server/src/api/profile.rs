@@ -16,17 +16,22 @@ use super::ApiError;
 use super::asker::{Asker, Given};
 use super::exactness::{evidence_text, exactness_json, with_exactness};
 use super::flame_json::FlameJson;
-use super::known_parameters::{names_of, refuse_unknown};
+use super::known_parameters::{names_of, refuse_other, refuse_unknown};
 use super::no_samples::no_samples;
 use super::pyroscope::{max_nodes, merged_pprof, take_ids};
 use super::short_types::settle_type;
 use super::snapshot_sums::snapshot_note;
 use super::span_scope::{ScopeParameters, outlines_of, owners_in_trace};
+use crate::accept::Accept;
 use crate::app::Core;
 use crate::time_text::parse_time;
 
 /// Time looked at when none is given and no span or trace narrows the question down.
 const DEFAULT_RANGE: i64 = 3600 * 1_000_000_000;
+
+/// What a flame graph may be asked for as.
+const FLAME_FORMATS: [&str; 10] =
+    ["json", "packed", "flamegraph", "html", "text", "svg", "pprof", "collapsed", "speedscope", "dot"];
 
 #[derive(Debug, Deserialize)]
 pub(crate) struct ProfileParameters {
@@ -60,6 +65,19 @@ pub(crate) struct TextParameters {
 }
 
 impl TextParameters {
+    /// Refuses what can't be drawn.
+    fn check(&self) -> Result<(), ApiError> {
+        if self.lines == Some(0) {
+            return Err(ApiError::invalid("lines is 0; it may be 1 or more"));
+        }
+        match self.min_percent {
+            Some(share) if !(0.0..=100.0).contains(&share) => {
+                Err(ApiError::invalid(format!("min_percent is {share}; it may be 0 to 100")))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Whether ANSI escapes are welcome.
     pub(crate) fn colour(&self) -> bool {
         self.colour.unwrap_or(false)
@@ -134,13 +152,9 @@ pub(crate) async fn flame_response(
     asked: &AskedFlame<'_>,
 ) -> Result<Response, ApiError> {
     let AskedFlame { query, format, text: drawing, uri, headers, ref if_empty } = *asked;
-    let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let format = match format {
-        "flamegraph" if accept.contains("application/json") => "json",
-        "flamegraph" if accept.contains("text/html") => "html",
-        "flamegraph" => "text",
-        other => other,
-    };
+    refuse_other("format", format, &FLAME_FORMATS)?;
+    drawing.check()?;
+    let format = if format == "flamegraph" { suiting_format(headers) } else { format };
     if format == "pprof" {
         let merged = core.engine.merged_paths(tenant, query, LeafTrim::default()).await?;
         let body = gzip(&merged_pprof(&merged, query));
@@ -192,15 +206,19 @@ pub(crate) async fn flame_response(
         }
         "collapsed" => text("text/plain; charset=utf-8", collapsed::encode(&answer.tree)),
         "speedscope" => text("application/json", speedscope::encode(&answer.tree, &title, unit)),
-        "dot" => text("text/vnd.graphviz", dot::encode(&answer.tree, unit, 100)),
-        other => {
-            return Err(ApiError::invalid(format!(
-                "format {other:?} is not known; use json, packed, flamegraph, html, text, svg, pprof, collapsed, \
-                 speedscope or dot"
-            )));
-        }
+        // Only those of `FLAME_FORMATS` come here.
+        _ => text("text/vnd.graphviz", dot::encode(&answer.tree, unit, 100)),
     };
     Ok(with_exactness(drawn, &answer.exactness))
+}
+
+/// The form of a flame graph that suits an asker: a page for browsers, and text for those who read anything, as curl does.
+fn suiting_format(headers: &HeaderMap) -> &'static str {
+    match Accept::of(headers).best(&["text/plain", "text/html", "application/json"]) {
+        Some("text/html") => "html",
+        Some("application/json") => "json",
+        _ => "text",
+    }
 }
 
 /// The page for a browser, with the same answer in other forms one click away.

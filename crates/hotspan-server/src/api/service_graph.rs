@@ -1,18 +1,22 @@
 //! `/api/v1/service-graph`: who calls whom, with rates and latencies.
 
 use axum::Json;
+use http::Uri;
 use serde_json::{Value, json};
 
 use super::ApiError;
 use super::asker::{Asker, Given};
 use super::exactness::exactness_json;
+use super::known_parameters::{names_of, refuse_unknown};
 use super::services::{RangeParameters, statistics_json};
 
 /// Answers `/api/v1/service-graph`.
 pub(crate) async fn service_graph(
     Asker { core, tenant }: Asker,
     Given(parameters): Given<RangeParameters>,
+    uri: Uri,
 ) -> Result<Json<Value>, ApiError> {
+    refuse_unknown(&uri, &[names_of::<RangeParameters>()])?;
     let (from, until) = parameters.range()?;
     let graph = core.engine.service_graph(&tenant, from, until).await?;
     let rows = graph.edges.iter().map(|(edge, statistics)| {

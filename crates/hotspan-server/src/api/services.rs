@@ -11,12 +11,14 @@ use hotspan_query::endpoint_costs::{EndpointCost, EndpointCosts};
 use hotspan_query::request_statistics::{PlotSteps, RequestStatistics};
 use hotspan_query::services::{OTHER_OPERATIONS, Services};
 use hotspan_query::{FlameQuery, TimelineQuery};
+use http::Uri;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::ApiError;
 use super::asker::{Asker, Given};
 use super::exactness::exactness_json;
+use super::known_parameters::{names_of, refuse_unknown};
 use crate::app::Core;
 use crate::time_text::parse_time;
 
@@ -51,7 +53,9 @@ impl RangeParameters {
 pub(crate) async fn services(
     Asker { core, tenant }: Asker,
     Given(parameters): Given<RangeParameters>,
+    uri: Uri,
 ) -> Result<Json<Value>, ApiError> {
+    refuse_unknown(&uri, &[names_of::<RangeParameters>()])?;
     let (from, until) = parameters.range()?;
     let services = core.engine.services(&tenant, from, until).await?;
     let cpu = Cpu::read(&core, &tenant, &services).await?;

@@ -10,12 +10,14 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{Query, State};
-use http::StatusCode;
+use axum::extract::State;
+use http::{StatusCode, Uri};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::ApiError;
+use super::asker::Given;
+use super::known_parameters::{count_within, names_of, refuse_unknown};
 use crate::app::App;
 
 /// Larger files are made by machines.
@@ -46,13 +48,15 @@ pub(crate) struct SourceParameters {
 /// Answers `/api/v1/source`.
 pub(crate) async fn source(
     State(app): State<Arc<App>>,
-    Query(parameters): Query<SourceParameters>,
+    Given(parameters): Given<SourceParameters>,
+    uri: Uri,
 ) -> Result<Json<Value>, ApiError> {
+    refuse_unknown(&uri, &[names_of::<SourceParameters>()])?;
     let Some(folder) = app.settings.source.clone() else {
         return Err(not_here("no folder with source code is configured; start the server with --source DIR"));
     };
     let line = parameters.line.unwrap_or(1).max(1);
-    let context = parameters.context.unwrap_or(DEFAULT_CONTEXT).min(MAX_CONTEXT);
+    let context = count_within("context", parameters.context, DEFAULT_CONTEXT, 0..=MAX_CONTEXT)?;
     let read = move || excerpt(&folder, &parameters.file, line, context);
     let found = tokio::task::spawn_blocking(read).await;
     let excerpt = found.map_err(|error| not_here(format!("reading failed: {error}")))??;

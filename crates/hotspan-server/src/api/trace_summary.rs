@@ -5,12 +5,13 @@ use axum::extract::Path;
 use hotspan_model::{Coverage, CoverageOf, TraceId};
 use hotspan_query::outline::extent;
 use hotspan_query::span_facts::SpanFacts;
-use http::StatusCode;
+use http::{StatusCode, Uri};
 use serde_json::{Map, Value, json};
 
 use super::ApiError;
 use super::asker::{Asker, Given};
 use super::exactness::exactness_json;
+use super::known_parameters::{names_of, refuse_unknown};
 use super::span_scope::{ScopeParameters, outlines_of, owners_in_trace};
 
 /// Answers `/api/v1/trace/{id}/profile-summary`: spans without samples are left out.
@@ -18,7 +19,9 @@ pub(crate) async fn profile_summary(
     Asker { core, tenant }: Asker,
     Path(id): Path<String>,
     Given(scope): Given<ScopeParameters>,
+    uri: Uri,
 ) -> Result<Json<Value>, ApiError> {
+    refuse_unknown(&uri, &[names_of::<ScopeParameters>()])?;
     let trace_id: TraceId =
         id.parse().map_err(|error: hotspan_model::ids::IdError| ApiError::invalid(error.to_string()))?;
     let snapshot = core.engine.snapshot();

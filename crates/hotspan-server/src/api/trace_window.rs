@@ -10,13 +10,14 @@ use hashbrown::{HashMap, HashSet};
 use hotspan_model::ids::IdError;
 use hotspan_model::{SpanId, StatusCode as SpanStatus, TraceId};
 use hotspan_query::{PlacedSpan, Waterfall};
-use http::StatusCode;
+use http::{StatusCode, Uri};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::ApiError;
 use super::asker::{Asker, Given};
 use super::exactness::exactness_json;
+use super::known_parameters::{count_within, names_of, refuse_unknown};
 use super::tempo::otlp_json;
 
 /// Which spans to show.
@@ -39,11 +40,10 @@ pub(crate) async fn trace_window(
     asker: Asker,
     Path(id): Path<String>,
     Given(parameters): Given<WindowParameters>,
+    uri: Uri,
 ) -> Result<Json<Value>, ApiError> {
-    let limit = parameters.limit.unwrap_or(DEFAULT_LIMIT);
-    if limit > MAX_LIMIT {
-        return Err(ApiError::invalid(format!("limit: {limit} is more than {MAX_LIMIT}, the largest window")));
-    }
+    refuse_unknown(&uri, &[names_of::<WindowParameters>()])?;
+    let limit = count_within("limit", parameters.limit, DEFAULT_LIMIT, 0..=MAX_LIMIT)?;
     let (trace_id, waterfall) = waterfall_of(&asker, &id).await?;
     let (placed, (start, end)) = (&waterfall.spans, waterfall.extent().unwrap_or_default());
     let errors = placed.iter().filter(|placed| placed.span.status == SpanStatus::Error).count();

@@ -18,6 +18,7 @@ use super::request::CohortQuestion;
 use crate::api::QuestionError;
 use crate::api::explain::exactness;
 use crate::api::flame_json::FlameJson;
+use crate::api::known_parameters::refuse_other;
 use crate::app::Core;
 
 /// The parts of a request's time, which add up to it: with children as parts of their own for the scope of the span,
@@ -27,6 +28,8 @@ pub(super) async fn ledger(
     tenant: &TenantId,
     question: &CohortQuestion,
 ) -> Result<Response, QuestionError> {
+    let format = question.format.as_deref().unwrap_or("json");
+    refuse_other("format", format, &["json", "text"])?;
     let analysis = requests(core, tenant, question).await?;
     let reach = if question.scope == CohortScope::Span { Reach::OwnSpan } else { Reach::Through };
     let summary = ledger_summary(&analysis.vocabulary, &analysis.ledger, reach);
@@ -38,7 +41,7 @@ pub(super) async fn ledger(
     if let Some(largest) = parts.iter_mut().max_by_key(|(_, _, ns)| *ns) {
         largest.2 += left;
     }
-    if question.format.as_deref() == Some("text") {
+    if format == "text" {
         return Ok(as_text(&analysis, duration, &parts).into_response());
     }
     let parts: Vec<Value> =

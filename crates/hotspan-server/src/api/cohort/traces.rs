@@ -12,6 +12,7 @@ use super::request::CohortQuestion;
 use super::selected::REACH;
 use crate::api::QuestionError;
 use crate::api::exactness::exactness_json;
+use crate::api::known_parameters::refuse_other;
 use crate::api::trace_summary::facts_json;
 use crate::app::Core;
 
@@ -21,6 +22,7 @@ pub(super) async fn traces(
     tenant: &TenantId,
     question: &CohortQuestion,
 ) -> Result<Response, QuestionError> {
+    refuse_other("format", question.format.as_deref().unwrap_or("json"), &["json"])?;
     let snapshot = core.engine.snapshot();
     let cohort = core.engine.cohort(tenant, &snapshot, &question.program, question.range, MAX_COHORT_SPANS).await?;
     let owners = core.engine.cohort_owners_with(tenant, &snapshot, &cohort, CohortScope::Trace, question.links).await?;

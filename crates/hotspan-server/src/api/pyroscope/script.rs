@@ -15,7 +15,7 @@ use super::render::ranged_query;
 use crate::api::ApiError;
 use crate::api::asker::{Asker, Given};
 use crate::api::exactness::{exactness_json, with_exactness};
-use crate::api::known_parameters::{names_of, refuse_unknown};
+use crate::api::known_parameters::{names_of, refuse_other, refuse_unknown};
 use crate::api::no_samples::no_samples;
 use crate::api::profile::{AskedFlame, TextParameters, flame_response};
 use crate::api::short_types::settle_query;
@@ -50,8 +50,11 @@ pub(super) async fn query(
     // Sums by function need every path: one that is called from everywhere may have small paths alone.
     let whole = FlameQuery { max_nodes: 0, ..query.clone() };
     if let Some(count) = top {
+        let format = parameters.format.as_deref().filter(|format| !format.is_empty()).unwrap_or("json");
+        refuse_other("format", format, &["json", "text"])
+            .map_err(|error| ApiError { message: format!("{} for topk(…)", error.message), ..error })?;
         let answer = core.engine.flame(&tenant, &whole).await?;
-        if parameters.format.as_deref() == Some("text") {
+        if format == "text" {
             let mut table = match answer.exactness.samples {
                 0 => no_samples(&core, &tenant, &whole).await?,
                 _ => top_text(&answer.tree, &whole.profile_type.sample_unit, count, drawing.width()),

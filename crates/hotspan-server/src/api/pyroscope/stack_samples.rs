@@ -11,7 +11,7 @@ use super::selection::{span_ids, trace_ids};
 use crate::api::ApiError;
 use crate::api::asker::{Asker, Given};
 use crate::api::exactness::exactness_json;
-use crate::api::known_parameters::{names_of, refuse_unknown};
+use crate::api::known_parameters::{count_within, names_of, refuse_unknown};
 use crate::api::short_types::settle_type;
 use crate::time_text::parse_time;
 
@@ -74,7 +74,7 @@ pub(super) async fn samples(
         settle_type(&core, &tenant, kind, &mut query).await?;
     }
     let offset = parameters.offset.unwrap_or(0).min(FARTHEST_SAMPLE);
-    let limit = parameters.limit.unwrap_or(PAGE).clamp(1, LARGEST_PAGE);
+    let limit = count_within("limit", parameters.limit, PAGE, 1..=LARGEST_PAGE)?;
     if offset + limit > FARTHEST_SAMPLE {
         return Err(ApiError::invalid(format!(
             "offset: pages end after {FARTHEST_SAMPLE} samples (limit: samples on pages); give a later start_time"
