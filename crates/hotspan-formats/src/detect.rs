@@ -134,9 +134,8 @@ fn detect_cut_otlp(bytes: &[u8]) -> Option<FileFormat> {
 fn detect_text(bytes: &[u8]) -> Option<FileFormat> {
     let mut lines = lines(bytes).filter_map(|(line, _)| std::str::from_utf8(line).ok());
     let mut head = lines.by_ref().take(1000).find(|line| !line.trim().is_empty() && !line.starts_with('#'))?;
-    if perf_script::is_head(head)
-        && lines.next().is_some_and(|line| line.starts_with([' ', '\t']) || line.trim().is_empty())
-    {
+    let goes_on = |line: &str| line.starts_with([' ', '\t']) || line.trim().is_empty() || perf_script::is_head(line);
+    if perf_script::is_head(head) && lines.next().is_none_or(goes_on) {
         return Some(FileFormat::PerfScript);
     }
     // A count ends each line; of a first line without one, reading can say what is wrong, or overlook it.

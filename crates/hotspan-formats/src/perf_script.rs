@@ -1,4 +1,5 @@
-//! The text of `perf script`: a line for each sample, its frames below it, the leaf first.
+//! The text of `perf script`: a line for each sample, its frames below it, the leaf first. Of what was recorded without call
+//! stacks, the line itself ends in the one frame that is known.
 
 use std::borrow::Cow;
 
@@ -24,6 +25,8 @@ struct Head<'a> {
     time: Option<i64>,
     period: Option<i64>,
     event: &'a str,
+    /// What follows the event: where the sample was taken, if no stack is below; nothing, or the text of a tracepoint.
+    rest: &'a str,
 }
 
 /// Reads the output of `perf script`: one profile for each event.
@@ -50,31 +53,35 @@ pub fn decode<'a>(text: &'a [u8], options: &DecodeOptions) -> Result<ProfileSet<
             continue;
         }
         // An empty line ends a stack. Without it, nobody can tell whether frames are missing.
-        if offset == text.len() && with_stacks && head.is_some() && !options.tolerant {
-            return Err(FileError::truncated(FORMAT, offset, "the rest of a stack and an empty line"));
-        }
-        if (blank || !line.starts_with(char::is_whitespace))
-            && let Some((head, at)) = head.take()
+        if offset == text.len()
+            && let Some((head, _)) = &head
+            && !options.tolerant
         {
+            if with_stacks && (!reader.stack.is_empty() || head.own_frame().is_none()) {
+                return Err(FileError::truncated(FORMAT, offset, "the rest of a stack and an empty line"));
+            }
+            if !text.ends_with(b"\n") {
+                return Err(FileError::truncated(FORMAT, offset, "the rest of a line"));
+            }
+        }
+        // perf pads the names of commands with spaces on the left, so that not all that is indented is a frame.
+        let indented = line.starts_with(char::is_whitespace);
+        let is_frame = indented && !blank && head.is_some() && !(reader.stack.is_empty() && is_head(line));
+        if !is_frame && let Some((head, at)) = head.take() {
             reader.finish_sample(&head, at, link, options)?;
         }
         if blank || line.starts_with('#') {
             continue;
         }
-        match (&head, line.starts_with(char::is_whitespace)) {
-            (Some(_), true) => {
-                with_stacks = true;
-                reader.add_frame(line, offset)?;
-            }
-            // perf pads short command names with spaces on the left.
-            (None, _) => {
-                let wrong = || {
-                    let expected = "a line such as `comm 12/34 [000] 1.000001: 10 cpu-clock:`";
-                    FileError::malformed(FORMAT, offset, expected, format!("{:?}", line.trim()))
-                };
-                head = Some((parse_head(line).ok_or_else(wrong)?, offset));
-            }
-            (Some(_), false) => {}
+        if is_frame {
+            with_stacks = true;
+            reader.add_frame(line, offset)?;
+        } else {
+            let wrong = || {
+                let expected = "a line such as `comm 12/34 [000] 1.000001: 10 cpu-clock:`";
+                FileError::malformed(FORMAT, offset, expected, format!("{:?}", line.trim()))
+            };
+            head = Some((parse_head(line).ok_or_else(wrong)?, offset));
         }
     }
     Ok(reader.finish(&labels, options))
@@ -110,6 +117,11 @@ impl<'a> Reader<'a> {
     }
 
     fn finish_sample(&mut self, head: &Head<'a>, offset: usize, link: u32, options: &DecodeOptions) -> Result<()> {
+        if self.stack.is_empty()
+            && let Some(frame) = head.own_frame()
+        {
+            self.add_frame(frame, offset)?;
+        }
         let path = self.stack.path_in(&mut self.builder.set);
         self.stack.clear();
         let thread = self.builder.thread(Thread { id: head.tid, name: Cow::Borrowed(head.comm) });
@@ -156,6 +168,14 @@ impl<'a> Reader<'a> {
             });
         }
         self.builder.set
+    }
+}
+
+impl<'a> Head<'a> {
+    /// The frame at the end of the line: an address comes first, which no text of a tracepoint starts with.
+    fn own_frame(&self) -> Option<&'a str> {
+        let address = self.rest.split_whitespace().next()?;
+        u64::from_str_radix(address, 16).is_ok().then_some(self.rest)
     }
 }
 
@@ -223,14 +243,20 @@ fn parse_head(line: &str) -> Option<Head<'_>> {
     let (comm, ids) = before.rsplit_once(char::is_whitespace)?;
     let tid = ids.rsplit_once('/').map_or(ids, |(_, tid)| tid).parse().ok();
     tid?;
-    let mut words = after.split_whitespace();
-    let mut word = words.next();
-    let period = word.and_then(|word| word.parse().ok());
+    let (mut word, mut rest) = first_word(after);
+    let period = word.parse().ok();
     if period.is_some() {
-        word = words.next();
+        (word, rest) = first_word(rest);
     }
-    let event = word.map_or("samples", |event| event.strip_suffix(':').unwrap_or(event));
-    Some(Head { comm: comm.trim(), tid, time, period, event })
+    let event = if word.is_empty() { "samples" } else { word.strip_suffix(':').unwrap_or(word) };
+    Some(Head { comm: comm.trim(), tid, time, period, event, rest })
+}
+
+/// The first word of a text, and what follows it.
+fn first_word(text: &str) -> (&str, &str) {
+    let text = text.trim_start();
+    let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+    (word, rest.trim())
 }
 
 fn parse_seconds(text: &str) -> Option<i64> {
@@ -281,6 +307,13 @@ mod tests {
         assert_eq!((head.period, head.event), (Some(250_000), "cpu-clock:u"));
         let head = parse_head("swapper     0 [000] 1.5: sched:sched_switch: prev_comm=x").unwrap();
         assert_eq!((head.comm, head.tid, head.period, head.event), ("swapper", Some(0), None, "sched:sched_switch"));
+        assert_eq!(head.own_frame(), None, "what a tracepoint says is no frame");
+        let head =
+            parse_head("  python3  4632 26515.359891:  250000 cpu-clock:  55d0 f(int, char)+0x1 (/a b)").unwrap();
+        assert_eq!(
+            (head.comm, head.event, head.own_frame()),
+            ("python3", "cpu-clock", Some("55d0 f(int, char)+0x1 (/a b)"))
+        );
         assert!(parse_head("nonsense").is_none());
         assert!(parse_head("a b c").is_none());
     }

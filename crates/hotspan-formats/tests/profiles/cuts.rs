@@ -20,7 +20,10 @@ fn may_end(format: FileFormat, plain: &[u8], length: usize) -> bool {
         }
         // A number that lost some digits is a number still.
         FileFormat::Collapsed => kept.ends_with(b"\n") || kept.last().is_some_and(u8::is_ascii_digit),
-        FileFormat::PerfScript => kept.ends_with(b"\n\n"),
+        // Where there are stacks, an empty line ends each.
+        FileFormat::PerfScript if plain.ends_with(b"\n\n") => kept.ends_with(b"\n\n"),
+        // A command and its id alone are a stack and its count.
+        FileFormat::PerfScript => kept.ends_with(b"\n") || !kept.contains(&b':'),
         // Protobuf has no mark at its end: whatever may be absent may be cut off.
         FileFormat::Pprof | FileFormat::OtlpProfiles => {
             let mut at = 0;

@@ -26,6 +26,7 @@ pub(crate) const FILES: &[(&str, FileFormat)] = &[
     ("node.cpuprofile", FileFormat::V8Cpu),
     ("node.heapprofile", FileFormat::V8Heap),
     ("perf-script.txt", FileFormat::PerfScript),
+    ("perf-script-flat.txt", FileFormat::PerfScript),
     ("py-spy.collapsed", FileFormat::Collapsed),
     ("pyroscope-agent.jfr", FileFormat::Jfr),
     ("py-spy.speedscope.json", FileFormat::Speedscope),

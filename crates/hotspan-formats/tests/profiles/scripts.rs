@@ -51,6 +51,30 @@ fn perf_script_text() {
     assert_same_through_pprof(&set);
 }
 
+/// Scenario: perf script of what was recorded without call stacks; one such sample among others that have a stack; and samples
+/// of which not even the place is told.
+/// Guarantee: a sample for each line, of the one function that the line names or else of none, with its period and time.
+#[test]
+fn perf_script_without_stacks() {
+    let options = DecodeOptions { from: 1_700_000_000_000_000_000, ..DecodeOptions::default() };
+    let bytes = fixture("perf-script-flat.txt");
+    let set = perf_script::decode(&bytes, &options).unwrap();
+    let cpu = profile(&set, CPU);
+    assert_eq!(sums(&set, cpu)["main.spin:0"], 15 * 40_000_000);
+    assert_eq!((cpu.samples.len(), sums(&set, cpu).len()), (16, 2));
+    assert!(cpu.samples.iter().all(|sample| sample.timed) && cpu.samples[0].time < cpu.samples[15].time);
+    assert!(set.threads.iter().any(|thread| thread.name == "burn-go" && thread.id.is_some()));
+    assert_same_through_pprof(&set);
+
+    let mixed =
+        b"app 1 1.0: 10 cpu-clock:\n\t1 leaf (app)\n\t2 main (app)\n\n   app 1 2.0: 10 cpu-clock:  3 lone+0x1 (app)\n";
+    let set = perf_script::decode(mixed, &options).unwrap();
+    let expected = [("main:0;leaf:0".to_owned(), 10), ("lone:0".to_owned(), 10)];
+    assert_eq!(sums(&set, &set.profiles[0]), expected.into_iter().collect());
+    let placeless = b"     app  1 1.0: cpu-clock: \n     app  1 2.0: cpu-clock: \n";
+    assert_eq!(perf_script::decode(placeless, &options).unwrap().sample_count(), 2);
+}
+
 /// Scenario: Node's `--cpu-prof`. Guarantee: shares from the times between samples, idle time only as wall time.
 #[test]
 fn node_cpu_profile() {
