@@ -19,7 +19,7 @@ pub struct DecodeOptions {
     pub text_type: Option<TextType>,
     /// Start in nanoseconds since 1970, for profiles that don't say theirs; 0 if not known.
     pub from: i64,
-    /// End in nanoseconds since 1970; 0 if not known.
+    /// End in nanoseconds since 1970; 0 if not known. A profile of which only this is known starts as much earlier as it is long.
     pub until: i64,
     /// The client that took the profile, as `spyName` names it; empty if not known.
     pub spy_name: String,
@@ -88,11 +88,55 @@ impl DecodeOptions {
 
     /// Start and length of a profile that says `time` and `duration`, either of which may be absent.
     pub(crate) fn time_range(&self, time: i64, duration: i64) -> (i64, i64) {
+        let placed = self.placed(time, duration);
+        (placed.start, if duration > 0 { duration } else { placed.length })
+    }
+
+    /// Where a profile of some length has its place, of which `time` says the start or is absent.
+    pub(crate) fn placed(&self, time: i64, length: i64) -> Placed {
+        const DAY: i64 = 24 * 3600 * 1_000_000_000;
+        let length = length.max(0);
         // Some clients leave the time out, others count from the start of the process: both date to 1970.
-        const ONE_YEAR: i64 = 365 * 24 * 3600 * 1_000_000_000;
-        let time = if time < ONE_YEAR { self.from } else { time };
-        let given = if self.until > self.from && self.from > 0 { self.until - self.from } else { 0 };
-        (time, if duration > 0 { duration } else { given })
+        if time >= 365 * DAY {
+            return Placed { start: time, length, holds: true };
+        }
+        let (from, until) = (self.from.max(0), self.until.max(0));
+        let given = if from > 0 { until.saturating_sub(from).max(0) } else { 0 };
+        let room = match (from > 0, until > 0) {
+            (true, true) => given,
+            // No recording goes on for longer, but sums of many processes do.
+            (true, false) | (false, true) => DAY,
+            (false, false) => 0,
+        };
+        let holds = length <= room && (from > 0 || until > 0);
+        let start = match () {
+            () if from > 0 => from,
+            () if holds => until.saturating_sub(length),
+            () => until,
+        };
+        Placed { start, length: if holds && length > 0 { length } else { given }, holds }
+    }
+}
+
+/// The place of a profile in time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Placed {
+    /// Nanoseconds since 1970; 0 if nobody knows.
+    pub(crate) start: i64,
+    /// In nanoseconds; 0 if not known.
+    pub(crate) length: i64,
+    /// Whether times that count from the start hold. They don't where the profile is longer than it can have taken: then it is
+    /// a sum, and its samples are of no other time than the start.
+    pub(crate) holds: bool,
+}
+
+impl Placed {
+    /// When a sample was taken of which a time is known that counts from the start; and whether that is its own time.
+    pub(crate) fn sample_time(&self, since_start: Option<i64>) -> (i64, bool) {
+        match since_start {
+            Some(since_start) if self.holds => (self.start.saturating_add(since_start), true),
+            _ => (self.start, false),
+        }
     }
 }
 
@@ -100,4 +144,36 @@ impl DecodeOptions {
 pub(crate) fn filled(own: Link, default: Link) -> Link {
     let span_id = if own.span_id.is_zero() && own.trace_id.is_zero() { default.span_id } else { own.span_id };
     Link { trace_id: if own.trace_id.is_zero() { default.trace_id } else { own.trace_id }, span_id }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Scenario: a profile of ten seconds, with its start, its end, both or neither known, in room enough and in too little;
+    /// a sum that is longer than a day; one that says its time itself.
+    /// Guarantee: it ends where it is said to, starts as much earlier as it is long unless the start is said, and times that can't
+    /// be are not believed.
+    #[test]
+    fn profiles_have_their_place_in_time() {
+        const SECOND: i64 = 1_000_000_000;
+        let day = 24 * 3600 * SECOND;
+        let now = 20_000 * day;
+        let placed = |from: i64, until: i64, time: i64, length: i64| {
+            let options = DecodeOptions { from, until, ..DecodeOptions::default() };
+            let placed = options.placed(time, length);
+            (placed.start, placed.length, placed.holds)
+        };
+        let ten = 10 * SECOND;
+        assert_eq!(placed(0, now, 0, ten), (now - ten, ten, true));
+        assert_eq!(placed(now, 0, 0, ten), (now, ten, true));
+        assert_eq!(placed(now - 2 * ten, now, 0, ten), (now - 2 * ten, ten, true));
+        assert_eq!(placed(now - SECOND, now, 0, ten), (now - SECOND, SECOND, false));
+        assert_eq!(placed(0, now, 0, 70 * day), (now, 0, false));
+        assert_eq!(placed(now - SECOND, 0, 0, 70 * day), (now - SECOND, 0, false));
+        assert_eq!(placed(0, 0, 0, ten), (0, 0, false));
+        assert_eq!(placed(5 * day, 6 * day, now, ten), (now, ten, true));
+        let of_sum = DecodeOptions { until: now, ..DecodeOptions::default() }.placed(0, 70 * day);
+        assert_eq!((of_sum.sample_time(Some(ten)), of_sum.sample_time(None)), ((now, false), (now, false)));
+    }
 }

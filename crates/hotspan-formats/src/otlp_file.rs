@@ -15,7 +15,7 @@ const FORMAT: &str = "OTLP profiles";
 
 /// Reads protobuf.
 pub(crate) fn decode<'a>(bytes: &'a [u8], options: &DecodeOptions) -> Result<ProfileSet<'a>> {
-    let read = decode_profiles(bytes, &options.limits, options.from);
+    let read = decode_profiles(bytes, &options.limits, options.placed(0, 0).start);
     let (set, outcome, _) = read.map_err(|error| file_error(bytes, &error))?;
     finish(set, &outcome, options)
 }
@@ -23,7 +23,7 @@ pub(crate) fn decode<'a>(bytes: &'a [u8], options: &DecodeOptions) -> Result<Pro
 /// Reads JSON.
 pub(crate) fn decode_json(bytes: &[u8], options: &DecodeOptions) -> Result<ProfileSet<'static>> {
     let parsed = ProfilesJson::parse(bytes, &options.limits).map_err(|error| file_error(bytes, &error))?;
-    let read = parsed.decode(&options.limits, options.from);
+    let read = parsed.decode(&options.limits, options.placed(0, 0).start);
     let (set, outcome) = read.map_err(|error| file_error(bytes, &error))?;
     finish(set, &outcome, options).map(into_owned)
 }

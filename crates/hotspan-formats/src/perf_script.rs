@@ -34,8 +34,7 @@ pub fn decode<'a>(text: &'a [u8], options: &DecodeOptions) -> Result<ProfileSet<
     let mut reader = Reader {
         builder: SetBuilder::new(FORMAT, options),
         profiles: Vec::new(),
-        first_time: None,
-        last_time: 0,
+        times: None,
         frames: HashMap::new(),
         stack: LeafSide::new(options.limits.max_stack_depth),
     };
@@ -90,8 +89,8 @@ pub fn decode<'a>(text: &'a [u8], options: &DecodeOptions) -> Result<ProfileSet<
 struct Reader<'a> {
     builder: SetBuilder<'a>,
     profiles: Vec<(&'a str, ProfileType, Vec<Sample>)>,
-    first_time: Option<i64>,
-    last_time: i64,
+    /// The earliest and the latest time on perf's clock.
+    times: Option<(i64, i64)>,
     frames: HashMap<&'a str, FrameIndex>,
     stack: LeafSide,
 }
@@ -134,17 +133,12 @@ impl<'a> Reader<'a> {
             }
             None => return Err(FileError::too_large(FORMAT, offset, "events", 1000)),
         };
-        let since = match (head.time, self.first_time) {
-            (Some(time), None) => {
-                self.first_time = Some(time);
-                Some(0)
-            }
-            (Some(time), Some(first)) => Some(time.saturating_sub(first)),
-            (None, _) => None,
-        };
-        self.last_time = self.last_time.max(since.unwrap_or(0));
-        let timed = since.is_some() && options.from > 0;
-        let time = if timed { options.from.saturating_add(since.unwrap_or(0)) } else { options.from };
+        if let Some(time) = head.time {
+            let (first, last) = self.times.unwrap_or((time, time));
+            self.times = Some((first.min(time), last.max(time)));
+        }
+        // On perf's clock, until the last sample is known.
+        let (time, timed) = (head.time.unwrap_or(0), head.time.is_some());
         let value = event_value(head, &self.profiles[at].1, options);
         self.builder.take_sample(offset)?;
         self.profiles[at].2.push(Sample { path, value, time, timed, link, thread, labels: 0, attributes: 0 });
@@ -152,16 +146,21 @@ impl<'a> Reader<'a> {
     }
 
     fn finish(mut self, labels: &hotspan_model::Labels, options: &DecodeOptions) -> ProfileSet<'a> {
-        let (time, duration) = options.time_range(0, self.last_time);
-        for (_, profile_type, samples) in self.profiles {
+        let (first, last) = self.times.unwrap_or((0, 0));
+        let placed = options.placed(0, last.saturating_sub(first));
+        for (_, profile_type, mut samples) in self.profiles {
+            for sample in &mut samples {
+                let since_start = sample.timed.then(|| sample.time.saturating_sub(first));
+                (sample.time, sample.timed) = placed.sample_time(since_start);
+            }
             let context = ProfileContext { source: Cow::Borrowed("perf_script"), ..ProfileContext::default() };
             let labels = labels.clone();
             self.builder.set.profiles.push(Profile {
                 id: None,
                 profile_type,
                 labels,
-                time,
-                duration,
+                time: placed.start,
+                duration: placed.length,
                 period: 0,
                 context,
                 samples,

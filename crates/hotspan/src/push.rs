@@ -45,7 +45,8 @@ pub(crate) struct PushArguments {
     /// When the profile started, for files that do not say; like 2026-01-31T10:00:00Z, 1700000000 or now-1h
     #[arg(long, value_name = "TIME")]
     from: Option<String>,
-    /// When the profile ended; also its date if --from is not given
+    /// When the profile ended, for files that do not say; without --from it starts as much earlier as it is long
+    /// [default: now]
     #[arg(long, value_name = "TIME")]
     until: Option<String>,
     /// What the values are, for files that do not say (collapsed stacks): cpu, wall, alloc_space, … [default: cpu

@@ -164,6 +164,83 @@ fn ends_and_parts() {
     assert_eq!(flame(&server, "form.cpu")["numTicks"], 0);
 }
 
+/// Scenario: files whose samples tell only how long after the start they were taken, pushed with nothing said, and with the time
+/// when each recording ended or started.
+/// Guarantee: all of a file is there at once and nothing of it lies ahead; it ends where it was said to end, or starts where it
+/// was said to start.
+#[test]
+fn recordings_end_when_they_are_pushed() {
+    let (_store, server) = Server::configured("");
+    for (name, kind) in [("py-spy.speedscope.json", "cpu"), ("perf-script.txt", "cpu"), ("node.cpuprofile", "wall")] {
+        let path = fixture(name);
+        let service = name.replace('.', "-");
+        let value = |service: &str, from: &str, until: &str| {
+            let query = format!("/api/v1/query?query={service}.{kind}&from={from}&until={until}");
+            server.get_json(&query)["flamebearer"]["numTicks"].as_i64().unwrap()
+        };
+        stored(&server, &[path.to_str().unwrap(), "--service", &service]);
+        let now = support::now_nanos().to_string();
+        let all = value(&service, "now-1h", "2100-01-01T00:00:00Z");
+        assert_eq!(value(&service, "now-1h", &now), all, "{name}");
+        // A moment passes between what is counted back from now here and there.
+        for (flag, from, until) in [("--until", "now-2h", "now-1h"), ("--from", "now-3601s", "now-10m")] {
+            let service = format!("{service}{flag}");
+            stored(&server, &[path.to_str().unwrap(), "--service", &service, flag, "now-1h"]);
+            assert_eq!(value(&service, from, until), all, "{name} {flag}");
+        }
+    }
+}
+
+/// Scenario: CPU time, and the sum of ever so many processes, exported from here as files and pushed again.
+/// Guarantee: each stack has the value that it had, at once.
+#[test]
+fn exports_come_back() {
+    let (store, server) = Server::configured("");
+    let sum = store.path().join("sum.collapsed");
+    std::fs::write(&sum, "main;a 6000000000000000\nmain;b 5\nmain 7\n").unwrap();
+    let cpu = "process_cpu:cpu:nanoseconds:cpu:nanoseconds";
+    stored(&server, &[sum.to_str().unwrap(), "--service", "sum", "--type", cpu]);
+    stored(&server, &[fixture("go-cpu.pb.gz").to_str().unwrap(), "--service", "go"]);
+    let export = |service: &str, file: &str| {
+        let path = store.path().join(file);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_hotspan"));
+        let query = format!("{service}.cpu");
+        command.args([
+            "flame",
+            &query,
+            "--from",
+            "2020-01-01T00:00:00Z",
+            "--until",
+            "now",
+            "-o",
+            path.to_str().unwrap(),
+        ]);
+        let output = command.args(["--server", &server.http]).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        path
+    };
+    let stacks = |service: &str, file: &str| {
+        let text = std::fs::read_to_string(export(service, file)).unwrap();
+        let mut stacks: Vec<String> = text.lines().map(str::to_owned).collect();
+        stacks.sort();
+        stacks
+    };
+    for service in ["sum", "go"] {
+        let before = stacks(service, "before.collapsed");
+        assert!(before.len() > 1, "{before:?}");
+        for ending in ["collapsed", "speedscope.json"] {
+            let file = export(service, &format!("{service}.{ending}"));
+            let again = format!("{service}-{}", &ending[..5]);
+            let mut arguments = vec![file.to_str().unwrap(), "--service", &again];
+            if ending == "collapsed" {
+                arguments.extend(["--type", cpu]);
+            }
+            stored(&server, &arguments);
+            assert_eq!(stacks(&again, "after.collapsed"), before, "{again}");
+        }
+    }
+}
+
 /// Scenario: spans that name profiles in attributes, one by the file it wrote and one by an id, beside one that names
 /// a file which never came; the files are pushed without any id of a span.
 /// Guarantee: each file is the flame graph of the span that names it, of its trace, and of no other.

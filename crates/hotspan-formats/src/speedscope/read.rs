@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use hashbrown::HashSet;
 use hotspan_model::profile::ProfileContext;
 use hotspan_model::{Labels, Profile, ProfileSet, ProfileType, Sample};
 
@@ -21,7 +22,6 @@ struct Reading<'a> {
     unit: (Cow<'a, str>, usize),
     name: Cow<'a, str>,
     start_value: f64,
-    end_value: f64,
     samples: Vec<Stretch>,
     weights: (Vec<f64>, usize),
     events: Vec<Stretch>,
@@ -47,7 +47,7 @@ pub fn decode<'a>(bytes: &'a [u8], options: &DecodeOptions) -> Result<ProfileSet
     let shared = Shared::read(bytes, &mut builder)?;
     let (labels, link) = options.series();
     let link = builder.link(link);
-    let mut file = File { builder, options, shared, labels, link };
+    let mut file = File { builder, options, shared, labels, link, times: None };
     // The first pass saw that the text is sound.
     let mut tokens = Tokens::new(FORMAT, bytes);
     tokens.expect(&Token::ObjectStart, "an object")?;
@@ -67,7 +67,7 @@ pub fn decode<'a>(bytes: &'a [u8], options: &DecodeOptions) -> Result<ProfileSet
             (_, other) => tokens.skip(&other)?,
         }
     }
-    Ok(file.builder.set)
+    Ok(file.finish())
 }
 
 /// A file that is being read.
@@ -77,6 +77,8 @@ struct File<'o, 'a> {
     shared: Shared,
     labels: Labels,
     link: u32,
+    /// When the first and the last stack of those that tell times begin and end, in nanoseconds on the file's own clock.
+    times: Option<(i64, i64)>,
 }
 
 impl<'a> File<'_, 'a> {
@@ -98,7 +100,6 @@ impl<'a> File<'_, 'a> {
                 ("unit", Token::Text(unit)) => reading.unit = (unit, offset),
                 ("name", Token::Text(name)) => reading.name = name,
                 ("startValue", Token::Number(start)) => reading.start_value = start,
-                ("endValue", Token::Number(end)) => reading.end_value = end,
                 ("samples", Token::ArrayStart) => reading.samples = stacks.samples(tokens)?,
                 ("weights", Token::ArrayStart) => {
                     let weights = stacks.weights(tokens)?;
@@ -125,21 +126,27 @@ impl<'a> File<'_, 'a> {
         let is_time = natural_type.sample_unit == "nanoseconds";
         let given = self.options.text_type.as_ref().map(|given| given.profile_type.clone());
         let profile_type = given.unwrap_or(natural_type);
-        let length = if is_time { (reading.end_value * factor) as i64 } else { 0 };
-        let (time, duration) = self.options.time_range(0, length);
         let labels = match self.shared.profiles > 1 && !reading.name.is_empty() {
             true => self.builder.labels(Labels::from_pairs([("profile_name", reading.name.as_ref())])),
             false => 0,
         };
         let stretches = self.stretches(&mut reading, index)?;
-        let timed = is_time && time > 0;
+        let timed = is_time && (reading.kind.0 == "evented" || !is_sum(&stretches));
+        if timed {
+            for stretch in &stretches {
+                let start = (stretch.at * factor) as i64;
+                let end = ((stretch.at + stretch.weight) * factor) as i64;
+                let (first, last) = self.times.unwrap_or((start, end));
+                self.times = Some((first.min(start), last.max(end)));
+            }
+        }
         let samples = stretches.iter().filter_map(|stretch| {
             let value = (stretch.weight * factor).round() as i64;
-            let since = if timed { (stretch.at * factor) as i64 } else { 0 };
             (value > 0).then_some(Sample {
                 path: stretch.path,
                 value,
-                time: time.saturating_add(since),
+                // On the file's own clock, until all of it is known.
+                time: (stretch.at * factor) as i64,
                 timed,
                 link: self.link,
                 thread: 0,
@@ -154,8 +161,8 @@ impl<'a> File<'_, 'a> {
                     id: None,
                     profile_type,
                     labels: self.labels.clone(),
-                    time,
-                    duration,
+                    time: 0,
+                    duration: 0,
                     period: 0,
                     context: ProfileContext { source: Cow::Borrowed(FORMAT), ..ProfileContext::default() },
                     samples: samples.collect(),
@@ -164,6 +171,20 @@ impl<'a> File<'_, 'a> {
             }
         }
         Ok(())
+    }
+
+    /// Gives everything its place in time.
+    fn finish(mut self) -> ProfileSet<'a> {
+        let (first, last) = self.times.unwrap_or((0, 0));
+        let placed = self.options.placed(0, last.saturating_sub(first));
+        for profile in &mut self.builder.set.profiles {
+            (profile.time, profile.duration) = (placed.start, placed.length);
+            for sample in &mut profile.samples {
+                let since_start = sample.timed.then(|| sample.time.saturating_sub(first));
+                (sample.time, sample.timed) = placed.sample_time(since_start);
+            }
+        }
+        self.builder.set
     }
 
     /// The stacks of a profile of either kind, with their times.
@@ -193,4 +214,11 @@ impl<'a> File<'_, 'a> {
             }
         }
     }
+}
+
+/// Whether a list of samples is a sum of a recording and not what was seen one after another: then no stack comes twice. Flame
+/// graphs that are exported, ours too, have this form, and as a recording would seem to have taken as long as all processes together.
+fn is_sum(samples: &[Stretch]) -> bool {
+    let mut seen = HashSet::with_capacity(samples.len().min(1 << 10));
+    samples.iter().all(|sample| seen.insert(sample.path))
 }

@@ -58,14 +58,14 @@ pub fn decode<'a>(bytes: &'a [u8], options: &DecodeOptions) -> Result<ProfileSet
     let (labels, link) = options.series();
     let link = builder.link(link);
     // V8's clock counts from the start of the machine; only where it looks like a date is it one.
-    let length = (file.end - file.start).max(0.0) * 1000.0;
+    let length = (file.end - file.start).max(file.deltas.iter().sum()) * 1000.0;
+    let placed = options.placed((file.start * 1000.0) as i64, length as i64);
     let (time, duration) = options.time_range((file.start * 1000.0) as i64, length as i64);
 
     let mut wall = Vec::new();
     let mut cpu = Vec::new();
     let mut add = |node: PathIndex, idle: bool, value: i64, at: Option<i64>| {
-        let timed = at.is_some() && time > 0;
-        let time = if timed { time.saturating_add(at.unwrap_or(0)) } else { time };
+        let (time, timed) = placed.sample_time(at);
         let sample = Sample { path: node, value, time, timed, link, thread: 0, labels: 0, attributes: 0 };
         if value > 0 {
             wall.push(sample);

@@ -72,14 +72,14 @@ async fn take(app: &Arc<App>, request: Request) -> Result<(), (Refusal, bool)> {
 
 fn options(parameters: &IngestParameters, name: &AppName) -> DecodeOptions {
     let now = now_nanos();
-    let time = |text: &str| parse_time(text, now).unwrap_or(now);
+    let time = |text: &str| parse_time(text, now).ok();
     let mut labels = name.labels.clone();
     // `order-service.cpu` is the service order-service: scripts ask for it by that name whatever format it came in.
     labels.set_default(SERVICE_NAME, name.service());
     DecodeOptions {
         labels,
-        from: time(&parameters.from),
-        until: time(&parameters.until),
+        from: time(&parameters.from).unwrap_or_default(),
+        until: time(&parameters.until).unwrap_or(now),
         spy_name: parameters.spy_name.clone(),
         sample_rate: parameters.sample_rate.parse().ok().filter(|rate| *rate > 0),
         tolerant: true,

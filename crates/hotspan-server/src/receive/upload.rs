@@ -159,9 +159,9 @@ fn options(uri: &Uri) -> Result<NamedOptions, Refusal> {
     {
         return Err(Refusal::Invalid("from must not be after until".to_owned()));
     }
-    // A profile of which only the end is known is dated by that.
-    options.from = from.or(until).unwrap_or(now);
-    options.until = until.unwrap_or_default();
+    // What was measured lies in the past: a profile of which nothing is known ends now.
+    let end = if from.is_none() { until.or(Some(now)) } else { until };
+    (options.from, options.until) = (from.unwrap_or_default(), end.unwrap_or_default());
     options.link = link;
     options.text_type = kind.map(|kind| text_type(kind, options.sample_rate)).transpose()?;
     Ok((options, file_name))
