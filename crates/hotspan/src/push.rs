@@ -21,7 +21,9 @@ Examples:
   hotspan push cpu.pb.gz --service order-service --label version=1.4
   hotspan push 4bf92f3577b34da6a3ce929d0e0e4736.jfr --service order-service \\
       --trace-id 4bf92f3577b34da6a3ce929d0e0e4736 --span-id 00f067aa0ba902b7
-  perf script | hotspan push - --service order-service")]
+  perf script | hotspan push - --service order-service
+  hotspan push stacks.collapsed --service order-service --sample-rate 99      # values are counted samples
+  hotspan push exported.collapsed --service order-service --type cpu          # values are nanoseconds")]
 pub(crate) struct PushArguments {
     /// Files to send; - is standard input
     #[arg(value_name = "FILE", required = true)]
@@ -49,11 +51,13 @@ pub(crate) struct PushArguments {
     /// [default: now]
     #[arg(long, value_name = "TIME")]
     until: Option<String>,
-    /// What the values are, for files that do not say (collapsed stacks): cpu, wall, alloc_space, … [default: cpu
-    /// if --sample-rate is given, plain samples otherwise]
+    /// What the values are, for files that do not say (collapsed stacks): cpu, wall, alloc_space, … Values are in the
+    /// unit of the type, nanoseconds for time, unless --sample-rate is given [default: cpu if --sample-rate is given,
+    /// plain samples otherwise]
     #[arg(long = "type", value_name = "TYPE")]
     kind: Option<String>,
-    /// Samples a second, for files that count samples and do not say how often they were taken
+    /// Samples a second, for files that count samples and do not say how often they were taken: their values become
+    /// time
     #[arg(long, value_name = "HERTZ")]
     sample_rate: Option<u32>,
     #[command(flatten)]

@@ -43,10 +43,11 @@ fn has_name(graph: &Value, name: &str) -> bool {
 }
 
 /// Scenario: a file of every format, pushed by its path alone. Guarantee: its format is told from its bytes, the
-/// function that burned is in the flame graph of its type, under the service and label that were said.
+/// function that burned is in the flame graph of its type, under the service and label that were said. Values of a type that was said are
+/// in its unit, and counted samples where a rate was said.
 #[test]
 fn every_format() {
-    let (_store, server) = Server::configured("");
+    let (store, server) = Server::configured("");
     let files = [
         ("go-cpu.pb.gz", "cpu", "main.spin"),
         ("go-heap.pb.gz", "inuse_space", "main."),
@@ -80,6 +81,18 @@ fn every_format() {
     assert!(has_name(&flame(&server, "plain.samples"), "Burn.burnHot"));
     stored(&server, &[plain.to_str().unwrap(), "--service", "plain", "--type", "wall"]);
     assert!(has_name(&flame(&server, "plain.wall"), "Burn.burnHot"));
+    for (service, facts, total) in [
+        ("plain-unit", &["--type", "cpu"] as &[&str], 5),
+        ("plain-rate", &["--type", "cpu", "--sample-rate", "100"], 50_000_000),
+        ("plain-five", &["--type", "process_cpu:cpu:nanoseconds:cpu:nanoseconds", "--sample-rate", "10"], 500_000_000),
+        ("plain-bytes", &["--type", "alloc_space", "--sample-rate", "100"], 5),
+    ] {
+        let file = store.path().join("counts.collapsed");
+        std::fs::write(&file, "main;a 2\nmain;b 3\n").unwrap();
+        stored(&server, &[&[file.to_str().unwrap(), "--service", service], facts].concat());
+        let kind = if service == "plain-bytes" { "alloc_space" } else { "cpu" };
+        assert_eq!(flame(&server, &format!("{service}.{kind}"))["numTicks"], total, "{facts:?}");
+    }
     let path = fixture("async-itimer.otlp");
     stored(&server, &[path.to_str().unwrap(), "--service", "otlp"]);
     assert!(has_name(&flame(&server, "otlp.cpu"), "Burn.burnHot"));
@@ -198,8 +211,7 @@ fn exports_come_back() {
     let (store, server) = Server::configured("");
     let sum = store.path().join("sum.collapsed");
     std::fs::write(&sum, "main;a 6000000000000000\nmain;b 5\nmain 7\n").unwrap();
-    let cpu = "process_cpu:cpu:nanoseconds:cpu:nanoseconds";
-    stored(&server, &[sum.to_str().unwrap(), "--service", "sum", "--type", cpu]);
+    stored(&server, &[sum.to_str().unwrap(), "--service", "sum", "--type", "cpu"]);
     stored(&server, &[fixture("go-cpu.pb.gz").to_str().unwrap(), "--service", "go"]);
     let export = |service: &str, file: &str| {
         let path = store.path().join(file);
@@ -233,7 +245,7 @@ fn exports_come_back() {
             let again = format!("{service}-{}", &ending[..5]);
             let mut arguments = vec![file.to_str().unwrap(), "--service", &again];
             if ending == "collapsed" {
-                arguments.extend(["--type", cpu]);
+                arguments.extend(["--type", "cpu"]);
             }
             stored(&server, &arguments);
             assert_eq!(stacks(&again, "after.collapsed"), before, "{again}");

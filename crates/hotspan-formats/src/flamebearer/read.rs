@@ -156,13 +156,17 @@ impl<'a> Metadata<'a> {
 fn values_of(metadata: &Metadata<'_>, options: &DecodeOptions) -> TextType {
     let rate = if metadata.sample_rate == 0 { 100 } else { metadata.sample_rate };
     let (unit, scale) = match metadata.units.as_ref() {
-        _ if options.text_type.is_some() => return TextType::of_counts(options),
         "" => return TextType::of_counts(options),
         "samples" => ("nanoseconds", (1_000_000_000 / i64::from(rate)).max(1)),
         "objects" | "goroutines" | "exceptions" | "lock_samples" => ("count", 1),
         "lock_nanoseconds" => ("nanoseconds", 1),
         unit => (unit, 1),
     };
+    // The file knows what it has counted; what that is called may be said by others.
+    if let Some(given) = &options.text_type {
+        let scale = if given.profile_type.sample_unit == "nanoseconds" { scale } else { 1 };
+        return TextType { profile_type: given.profile_type.clone(), scale };
+    }
     // Older exports write the name of the application before the type, and labels after it.
     let name = metadata.name.split('{').next().unwrap_or_default();
     let name = name.rsplit('.').next().unwrap_or_default();

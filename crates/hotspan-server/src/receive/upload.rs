@@ -11,8 +11,8 @@ use hotspan_formats::jfr::is_recording;
 use hotspan_formats::span_identity::{parse_span_id, parse_trace_id};
 use hotspan_formats::{DecodeOptions, Encoding, Fault, Limits, TextType, decode_file, expanded};
 use hotspan_lake::catalog::now_nanos;
-use hotspan_model::Link;
 use hotspan_model::labels::SERVICE_NAME;
+use hotspan_model::{Link, ProfileType};
 use http::{HeaderMap, Uri};
 use serde_json::{Value, json};
 
@@ -167,12 +167,13 @@ fn options(uri: &Uri) -> Result<NamedOptions, Refusal> {
     Ok((options, file_name))
 }
 
-/// What the values of a format without types are: `wall`, `alloc_space`, or five parts.
+/// What the values of a format without types are: `wall`, `alloc_space`, or five parts. They are in the unit of the type, unless a
+/// rate says that samples were counted, which become time by it.
 fn text_type(kind: &str, sample_rate: Option<u32>) -> Result<TextType, Refusal> {
-    // Counted samples become time by their rate, which is 100 a second for nearly every profiler.
-    if let Some(known) = TextType::from_app_name(&format!(".{kind}"), sample_rate.unwrap_or(100)) {
-        return Ok(known);
-    }
-    let profile_type = kind.parse().map_err(|error| Refusal::Invalid(format!("type: {error}")))?;
-    Ok(TextType { profile_type, scale: 1 })
+    let known = TextType::from_app_name(&format!(".{kind}"), 1).map(|known| Ok(known.profile_type));
+    let named = || kind.parse().map_err(|error| Refusal::Invalid(format!("type: {error}")));
+    let profile_type: ProfileType = known.unwrap_or_else(named)?;
+    let rate = sample_rate.filter(|_| profile_type.sample_unit == "nanoseconds");
+    let scale = rate.map_or(1, |rate| (1_000_000_000 / i64::from(rate.max(1))).max(1));
+    Ok(TextType { profile_type, scale })
 }
