@@ -7,6 +7,9 @@ use crate::clock_window::ClockWindow;
 pub struct Limits {
     /// Bytes of a request after decompression.
     pub max_bytes: usize,
+    /// Bytes of one chunk of a JFR recording, which has to be in memory whole; a chunk of `max_bytes` is taken in any case.
+    /// async-profiler ends its chunks at 100 MB, the JDK at 12 MB.
+    pub max_chunk_bytes: usize,
     /// Memory that a decoded set of profiles may take, as estimated from its tables. It is what stops a few
     /// megabytes of input from becoming gigabytes of rows, labels and call paths.
     pub max_decoded_bytes: usize,
@@ -30,6 +33,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             max_bytes: 64 << 20,
+            max_chunk_bytes: 256 << 20,
             max_decoded_bytes: 512 << 20,
             max_item_bytes: 16 << 20,
             max_text_bytes: 1 << 20,

@@ -395,9 +395,10 @@ fn broken_files_are_named_and_leave_nothing() {
     assert!(String::from_utf8_lossy(&nobody.stderr).contains("hotspan serve"), "{nobody:?}");
 }
 
-/// Scenario: a recording of many chunks that is far larger than a request may be, plain and gzipped, and one
-/// whose last chunk is broken. Guarantee: all of the first is stored though memory stays bounded; of the broken
-/// one nothing is, though its first chunks were right.
+/// Scenario: a recording of many chunks that is far larger than a request may be, plain and gzipped, one with a chunk that is larger
+/// than a request and than the room for requests, and one whose last chunk is broken.
+/// Guarantee: all of the first is stored though memory stays bounded, and so is the second; of the broken one nothing is, though its
+/// first chunks were right.
 #[test]
 fn long_recordings_pass_in_bounded_memory() {
     let (store, server) = Server::configured(
@@ -421,6 +422,11 @@ fn long_recordings_pass_in_bounded_memory() {
     let growth = server.peak_memory() - after_few;
     assert_eq!(flame(&server, "many.cpu")["numTicks"].as_i64().unwrap(), of_one * MANY as i64);
     assert!(growth < 30.0, "60 MB of recording took {growth} MB more than 1.5 MB of it");
+
+    let large = inflated_chunk(&std::fs::read(fixture("async-itimer.jfr")).unwrap(), 5 << 20);
+    let passed = push_bytes("large", &large);
+    assert!(passed.status.success(), "{}", String::from_utf8_lossy(&passed.stderr));
+    assert!(flame(&server, "large.cpu")["numTicks"].as_i64().unwrap() > 10 * of_one);
 
     let mut broken = recording(6);
     let cut = broken.len() - 100;

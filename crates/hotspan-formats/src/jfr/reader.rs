@@ -16,6 +16,7 @@ use crate::compression::Encoding;
 use crate::decode_options::DecodeOptions;
 use crate::file_error::{Fault, FileError, Result};
 use crate::set_builder::SetBuilder;
+use crate::value_text::value_text;
 
 /// Reads a recording that is in memory and not compressed. `labels_part` is what the Pyroscope agent sends beside it.
 pub fn decode(bytes: &[u8], labels_part: Option<&[u8]>, options: &DecodeOptions) -> Result<ProfileSet<'static>> {
@@ -39,8 +40,17 @@ pub fn decode(bytes: &[u8], labels_part: Option<&[u8]>, options: &DecodeOptions)
 
 /// Constants are found again by 32-bit places; and a chunk is all that a stream holds in memory.
 fn check_chunk_size(size: u64, at: usize, options: &DecodeOptions) -> Result<()> {
-    let most = (options.limits.max_bytes as u64).min(u64::from(u32::MAX));
-    if size > most { Err(FileError::too_large(FORMAT, at + 8, "bytes in a chunk", most)) } else { Ok(()) }
+    let most = options.limits.max_chunk_bytes.max(options.limits.max_bytes) as u64;
+    let most = most.min(u64::from(u32::MAX));
+    if size <= most {
+        return Ok(());
+    }
+    let text = |bytes: u64| value_text(i64::try_from(bytes).unwrap_or(i64::MAX), "bytes");
+    let most = text(most);
+    let expected =
+        format!("a chunk of at most {most} (the profiler can end them earlier; limits.max_bytes allows more)");
+    let error = FileError::malformed(FORMAT, at + 8, expected, format!("one of {}", text(size)));
+    Err(FileError { fault: Fault::TooLarge, ..error })
 }
 
 /// Whether a file that starts with these bytes, compressed or not, is a recording.
@@ -51,7 +61,7 @@ pub fn is_recording(head: &[u8]) -> bool {
 
 /// Reads a recording of any length, plain, gzip or zstd, a chunk at a time.
 ///
-/// Memory is bounded by the largest chunk ([`crate::Limits::max_bytes`]) and its samples, and by what reaches across chunks
+/// Memory is bounded by the largest chunk ([`crate::Limits::max_chunk_bytes`]) and its samples, and by what reaches across chunks
 /// ([`crate::Limits::max_decoded_bytes`]): native memory in use, and spans. A caller that must not
 /// keep anything of a broken file holds back what it got until [`JfrReader::next_chunk`] says that there is no more.
 pub struct JfrReader<R: Read> {

@@ -172,6 +172,40 @@ fn chunks_as_a_stream() {
     }
 }
 
+/// A recording of one chunk with an event at its end that nobody knows, so that it has this many more bytes.
+fn padded(mut chunk: Vec<u8>, more: usize) -> Vec<u8> {
+    let varint =
+        |number: usize| [number | 0x80, number >> 7 | 0x80, number >> 14 | 0x80, number >> 21].map(|byte| byte as u8);
+    let end = chunk.len() + more;
+    chunk.extend(varint(more));
+    chunk.extend(varint(1 << 27));
+    chunk.resize(end, 0);
+    chunk[8..16].copy_from_slice(&(end as u64).to_be_bytes());
+    chunk
+}
+
+/// Scenario: a chunk of 100 MB, at which async-profiler ends its own, and one that is larger than may be read.
+/// Guarantee: the first is read, though a request may not be as large; the second is refused with both sizes and the setting.
+#[test]
+fn large_chunks() {
+    let large = padded(fixture("async-itimer.jfr"), 100 << 20);
+    let next = |limits: Limits| {
+        let options = DecodeOptions { limits, ..DecodeOptions::default() };
+        JfrReader::new(large.as_slice(), None, options).unwrap().next_chunk()
+    };
+    let set = next(Limits::default()).unwrap().unwrap();
+    let whole = read("async-itimer.jfr");
+    assert_eq!(sums(&set, profile(&set, CPU)), sums(&whole, profile(&whole, CPU)));
+    let error = next(Limits { max_chunk_bytes: 80 << 20, ..Limits::default() }).unwrap_err();
+    assert_eq!((error.fault, error.offset), (Fault::TooLarge, 8));
+    let text = error.to_string();
+    assert!(
+        text.contains("at most 80.0 MiB (") && text.contains("limits.max_bytes") && text.ends_with("one of 100 MiB"),
+        "{text}"
+    );
+    assert!(next(Limits { max_chunk_bytes: 0, max_bytes: 128 << 20, ..Limits::default() }).is_ok());
+}
+
 /// Scenario: a recording cut anywhere, and one that was never finished.
 /// Guarantee: refused, with the byte and what should have been there.
 #[test]
