@@ -39,7 +39,8 @@ pub fn encode(tree: &FlameTree, unit: &str, max_functions: usize) -> String {
         let caller = &tree.nodes()[node.parent];
         let (from, to) = (number.get(tree.name(caller.name)), number.get(tree.name(node.name)));
         if let (Some(from), Some(to)) = (from, to) {
-            *edges.entry((*from, *to)).or_insert(0) += node.total;
+            let sum = edges.entry((*from, *to)).or_insert(0i64);
+            *sum = sum.saturating_add(node.total);
         }
     }
     let mut edges: Vec<((usize, usize), i64)> = edges.into_iter().collect();

@@ -104,7 +104,7 @@ impl Exactness {
         self.inherited_samples += other.inherited_samples;
         self.inferred_samples += other.inferred_samples;
         self.pruned_nodes += other.pruned_nodes;
-        self.pruned_value += other.pruned_value;
+        self.pruned_value = self.pruned_value.saturating_add(other.pruned_value);
         self.unresolved_paths += other.unresolved_paths;
         self.rounded_edges |= other.rounded_edges;
         self.coverage = match (self.coverage, other.coverage) {

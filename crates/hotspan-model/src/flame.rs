@@ -126,7 +126,7 @@ impl FlameTree {
 
     /// Adds to a node's own value; totals are brought up to date by [`FlameTree::sum_totals`].
     pub fn add_self(&mut self, node: FlameIndex, value: i64) {
-        self.nodes[node].self_value += value;
+        add(&mut self.nodes[node].self_value, value);
     }
 
     /// Computes totals from self values.
@@ -137,7 +137,7 @@ impl FlameTree {
         // Parents stand before children, so one backward pass carries every total up.
         for index in (1..self.nodes.len()).rev() {
             let (parent, total) = (self.nodes[index].parent, self.nodes[index].total);
-            self.nodes[parent].total += total;
+            add(&mut self.nodes[parent].total, total);
         }
     }
 
@@ -231,7 +231,7 @@ impl FlameTree {
         let mut has_value: Vec<bool> = self_values.iter().map(|value| *value != 0).collect();
         for index in (1..totals.len()).rev() {
             let parent = parents[index] as usize;
-            totals[parent] += totals[index];
+            totals[parent] = totals[parent].saturating_add(totals[index]);
             has_value[parent] |= has_value[index];
         }
         let mut cut = Cut::at(max_nodes, &totals, &has_value);
@@ -251,22 +251,27 @@ impl FlameTree {
                 let text = text_of(index);
                 let (name, file) = (texts.intern(text.name, &mut tree), texts.intern(text.file, &mut tree));
                 let kept = tree.child(parent, name);
-                tree.nodes[kept].self_value += self_values[index];
+                add(&mut tree.nodes[kept].self_value, self_values[index]);
                 tree.place(kept, file, text.line, text.line_weight);
                 let module = texts.intern(text.module, &mut tree);
                 tree.describe(name, text.kind, module);
                 places[index] = (kept, true);
             } else {
                 pruned.nodes += 1;
-                pruned.value += self_values[index];
+                add(&mut pruned.value, self_values[index]);
                 let folded = if parent_kept { tree.child(parent, other) } else { parent };
-                tree.nodes[folded].self_value += self_values[index];
+                add(&mut tree.nodes[folded].self_value, self_values[index]);
                 places[index] = (folded, false);
             }
         }
         tree.sum_totals();
         (tree, pruned)
     }
+}
+
+/// Adds to a sum, which stays at the largest number there is rather than to become negative.
+fn add(sum: &mut i64, value: i64) {
+    *sum = sum.saturating_add(value);
 }
 
 /// The children of every node of a tree: `children[node]` are its children, in order.
@@ -395,6 +400,19 @@ mod tests {
         assert_eq!(tree.total(), 9);
         let y = tree.nodes().iter().find(|node| tree.name(node.name) == "y").unwrap();
         assert_eq!((y.self_value, y.total), (5, 6));
+    }
+
+    /// Scenario: values that together have more than fits into 64 bits, in a tree and in one pruned from it.
+    /// Guarantee: sums stay at the largest number there is.
+    #[test]
+    fn sums_stay_in_range() {
+        let mut tree = FlameTree::default();
+        for name in ["x", "x", "y", "z"] {
+            tree.add_stack(["main", name], i64::MAX);
+        }
+        assert_eq!((tree.total(), tree.nodes()[1].total, tree.nodes()[2].self_value), (i64::MAX, i64::MAX, i64::MAX));
+        let (small, pruned) = tree.pruned(1);
+        assert_eq!((small.total(), pruned.value), (i64::MAX, i64::MAX));
     }
 
     /// Scenario: a tree pruned to few nodes. Guarantee: the total stays, and what was folded is reported.

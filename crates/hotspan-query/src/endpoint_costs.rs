@@ -101,7 +101,8 @@ impl Engine {
                         cost.sampled_requests += u64::from(!std::mem::replace(&mut sampled[request], true));
                     }
                     for (path, value) in spent_paths {
-                        *paths.entry(key.clone()).or_default().entry(*path).or_default() += value;
+                        let sum: &mut i64 = paths.entry(key.clone()).or_default().entry(*path).or_default();
+                        *sum = sum.saturating_add(*value);
                     }
                 }
             }
@@ -156,7 +157,8 @@ fn heaviest_functions(known: &CallPaths, paths: &HashMap<u64, i64>, limit: usize
     let mut functions: HashMap<&str, i64> = HashMap::new();
     for (path, value) in paths {
         let name = known.frames(*path).next().map_or("[unknown]", |frame| frame.function.as_ref());
-        *functions.entry(name).or_default() += value;
+        let sum = functions.entry(name).or_default();
+        *sum = sum.saturating_add(*value);
     }
     let mut functions: Vec<(String, i64)> =
         functions.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();

@@ -240,16 +240,16 @@ impl Flamebearer {
             // A function's own value comes first, its callees to the right of it.
             let mut next = offsets;
             for (offset, [_, own]) in next.iter_mut().zip(values) {
-                *offset += own;
+                *offset = offset.saturating_add(own);
             }
             for child in &children[node] {
                 stack.push((*child, level + 1, next));
                 for (offset, [total, _]) in next.iter_mut().zip(bar(*child).0) {
-                    *offset += total;
+                    *offset = offset.saturating_add(total);
                 }
             }
         }
-        graph.num_ticks = bar(0).0.iter().map(|[total, _]| total).sum();
+        graph.num_ticks = bar(0).0.iter().fold(0, |sum, [total, _]| sum.saturating_add(*total));
         graph.levels = levels
             .into_iter()
             .map(|bars| {
@@ -257,8 +257,8 @@ impl Flamebearer {
                 let mut ends = [0i64; SIDES];
                 for (offsets, node, name) in bars.into_iter().rev() {
                     for (side, [total, own]) in bar(node).0.into_iter().enumerate() {
-                        numbers.extend([offsets[side] - ends[side], total, own]);
-                        ends[side] = offsets[side] + total;
+                        numbers.extend([offsets[side].saturating_sub(ends[side]), total, own]);
+                        ends[side] = offsets[side].saturating_add(total);
                     }
                     numbers.push(name as i64);
                 }

@@ -96,7 +96,7 @@ impl RollupSums {
         self.paths.dedup_by(|next, sum| {
             let same = next.path == sum.path;
             if same {
-                sum.value = sum.value.wrapping_add(next.value);
+                sum.value = sum.value.saturating_add(next.value);
                 sum.count = sum.count.saturating_add(next.count);
             }
             same
@@ -165,7 +165,7 @@ impl RollupRow {
     pub(crate) fn absorb(&mut self, other: &Self) -> bool {
         let same = self.key() == other.key();
         if same {
-            self.value = self.value.wrapping_add(other.value);
+            self.value = self.value.saturating_add(other.value);
             self.count = self.count.saturating_add(other.count);
         }
         same
@@ -224,6 +224,21 @@ mod tests {
         assert_eq!(arrays::int64s(&sorted, "value").unwrap().values().iter().sum::<i64>(), expected);
         assert_eq!(arrays::uint32s(&sorted, "count").unwrap().values().iter().sum::<u32>(), 20_000);
     }
+
+    /// Scenario: values of one path that together have more than fits into 64 bits. Guarantee: the largest number there is.
+    #[test]
+    fn sums_stay_in_range() {
+        let mut sums = RollupSums::new(Table::Rollup15s);
+        for _ in 0..3 {
+            sums.add(1, 5, 7, i64::MAX, 1);
+        }
+        assert_eq!(arrays::int64s(&sums.finish().unwrap(), "value").unwrap().values(), &[i64::MAX]);
+        let mut row = RollupRow { series: 1, time: 5, path: 7, value: i64::MAX, count: 1 };
+        let same = row;
+        assert!(row.absorb(&same));
+        assert_eq!(row.value, i64::MAX);
+    }
+
     /// Scenario: sums that are taken as soon as there are some, while values come in order.
     /// Guarantee: together they are the rows that come out at once.
     #[test]
