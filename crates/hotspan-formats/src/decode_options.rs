@@ -29,8 +29,9 @@ pub struct DecodeOptions {
     pub sample_types: BTreeMap<String, SampleTypeConfig>,
     /// The span that the whole profile belongs to; samples that name their own keep it.
     pub link: Link,
-    /// Whether text may lack what Pyroscope does not ask for: lines without a count, an end after the last stack. Clients of
-    /// `/ingest` may rely on that. A file that somebody hands over is whole, or it is refused.
+    /// Whether text may lack what Pyroscope does not ask for: lines without a count, an end after the last stack. Samples with a
+    /// negative value are passed over then, as there. Clients may rely on that. A file that somebody hands over is whole, or
+    /// it is refused.
     pub tolerant: bool,
     /// How much the file may ask of us.
     pub limits: Limits,

@@ -243,8 +243,10 @@ fn parse_head(line: &str) -> Option<Head<'_>> {
     let tid = ids.rsplit_once('/').map_or(ids, |(_, tid)| tid).parse().ok();
     tid?;
     let (mut word, mut rest) = first_word(after);
-    let period = word.parse().ok();
-    if period.is_some() {
+    let mut period = None;
+    if word.trim_start_matches('-').bytes().all(|byte| byte.is_ascii_digit()) && !word.is_empty() {
+        // What is negative or too large is no period, and what follows would be no event.
+        period = Some(word.parse().ok().filter(|period| *period >= 0)?);
         (word, rest) = first_word(rest);
     }
     let event = if word.is_empty() { "samples" } else { word.strip_suffix(':').unwrap_or(word) };

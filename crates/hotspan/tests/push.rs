@@ -253,6 +253,44 @@ fn exports_come_back() {
     }
 }
 
+/// Scenario: two stacks that together have more than fits into 64 bits; a difference of two profiles, and a weight that is no value.
+/// Guarantee: the sum stays at the largest number there is, in every form; the others are refused, and say why.
+#[test]
+fn values_that_are_none() {
+    let (store, server) = Server::configured("");
+    let write = |name: &str, bytes: &[u8]| {
+        let path = store.path().join(name);
+        std::fs::write(&path, bytes).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let most = write("most.collapsed", b"main;a 9223372036854775807\nmain;b 9223372036854775807\n");
+    stored(&server, &[&most, "--service", "most", "--type", "cpu"]);
+    assert_eq!(flame(&server, "most.cpu")["numTicks"], i64::MAX);
+    for format in ["text", "svg", "html", "pprof", "collapsed", "speedscope", "dot", "packed", "json"] {
+        let answer = server.get(&format!("/api/v1/query?query=most.cpu&format={format}")).unwrap();
+        assert_eq!(answer.status, 200, "{format}: {}", answer.text());
+        assert!(!answer.text().contains("total -"), "{format}: {}", answer.text());
+    }
+    let weight = write(
+        "weight.speedscope.json",
+        br#"{"$schema":"https://www.speedscope.app/file-format-schema.json","shared":{"frames":[{"name":"a"}]},
+        "profiles":[{"type":"sampled","name":"p","unit":"none","startValue":0,"endValue":1,"samples":[[0]],"weights":[1e30]}]}"#,
+    );
+    // Two sample types would be two values; this profile has one type, one sample and no stack.
+    let mut difference = vec![0x0a, 4, 0x08, 1, 0x10, 2, 0x12, 11, 0x10];
+    difference.extend([0xfc, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01]);
+    difference.extend(b"\x32\x00\x32\x03cpu\x32\x0bnanoseconds");
+    let difference = write("difference.pb", &difference);
+    for (file, reason) in [
+        (&weight, "a weight of 0 or more that fits into 63 bits"),
+        (&difference, "a difference of two profiles can't be stored, found -4"),
+    ] {
+        let refused = push(&server, &[file, "--service", "none"]);
+        let complaint = String::from_utf8(refused.stderr).unwrap();
+        assert!(!refused.status.success() && complaint.contains(reason), "{complaint}");
+    }
+}
+
 /// Scenario: spans that name profiles in attributes, one by the file it wrote and one by an id, beside one that names
 /// a file which never came; the files are pushed without any id of a span.
 /// Guarantee: each file is the flame graph of the span that names it, of its trace, and of no other.

@@ -281,12 +281,15 @@ mod tests {
     }
 
     /// Scenario: an older export, whose values are samples of 100 a second and whose name is that of an application.
-    /// Guarantee: they are CPU time in nanoseconds.
+    /// Guarantee: they are CPU time in nanoseconds, also if they are said to be.
     #[test]
     fn counted_samples_are_time() {
         let json = r#"{"version":1,"metadata":{"format":"single","name":"shop.cpu{}","units":"samples","sampleRate":100},
             "flamebearer":{"names":["total","main"],"levels":[[0,3,0,0],[0,3,3,1]],"numTicks":3,"maxSelf":3}}"#;
         assert_eq!(read(json).unwrap(), (ProfileType::cpu(), vec![("main".to_owned(), 30_000_000)]));
+        let said = Some(TextType { profile_type: ProfileType::cpu(), scale: 1 });
+        let options = DecodeOptions { text_type: said, ..DecodeOptions::default() };
+        assert_eq!(decode(json.as_bytes(), &options).unwrap().profiles[0].samples[0].value, 30_000_000);
     }
 
     /// Scenario: graphs whose numbers lead nowhere, one with more bars than there may be, and a comparison of two.

@@ -231,7 +231,7 @@ impl<'o> Recording<'o> {
                 self.push(Column::MallocObjects, sample, 1, offset)?;
                 self.push(Column::MallocBytes, sample, values.size, offset)?;
                 self.builder.take(EVENT_BYTES, offset)?;
-                self.carried.native_memory.taken(values.address, sample, values.size);
+                self.carried.native_memory.taken(values.address, sample, values.size.max(0));
             }
             EventKind::NativeLock => {
                 self.push(Column::NativeLockContentions, sample, 1, offset)?;

@@ -59,6 +59,8 @@ pub(crate) enum Problem {
     Index { found: i64, table: &'static str, len: usize },
     #[error("has {values} values and {timestamps} timestamps; equally many, or only one of the two, expected")]
     Shape { values: usize, timestamps: usize },
+    #[error("has the value {found}; a difference of two profiles can't be stored")]
+    Negative { found: i64 },
     #[error("has neither values nor timestamps")]
     NoValue,
     #[error("has more texts that are not UTF-8 than can be repaired")]

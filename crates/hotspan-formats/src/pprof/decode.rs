@@ -38,6 +38,7 @@ pub fn decode<'a>(bytes: &'a [u8], options: &DecodeOptions) -> Result<ProfileSet
         symbols: &symbols,
         leaf_side: LeafSide::new(options.limits.max_stack_depth),
         max_path_bytes: options.limits.max_decoded_bytes,
+        tolerant: options.tolerant,
         known: HashMap::with_capacity(outline.samples.len().min(MAX_AHEAD)),
     };
     // Each sample has a value in each column, so few bytes of either make many rows.
@@ -86,6 +87,8 @@ struct Stacks<'o, 'a> {
     symbols: &'o Symbols,
     leaf_side: LeafSide,
     max_path_bytes: usize,
+    /// Whether samples with a negative value are passed over.
+    tolerant: bool,
     /// Paths by the bytes of their location ids, and how many frames were cut: samples that differ in labels
     /// alone repeat the stack byte for byte.
     known: HashMap<&'a [u8], (PathIndex, u64)>,
@@ -158,8 +161,12 @@ impl<'a> Stacks<'_, 'a> {
             return Err(wrong_count(columns.len(), scratch.values.len(), offset));
         }
         // An all-zero row says nothing; heap profiles are full of half-zero ones.
-        if scratch.values.iter().all(|value| *value == 0) {
+        let all_bits = scratch.values.iter().fold(0, |bits, value| bits | value);
+        if all_bits == 0 {
             return Ok(());
+        }
+        if (all_bits as i64) < 0 {
+            return if self.tolerant { Ok(()) } else { Err(negative(&scratch.values, offset)) };
         }
         let path = self.path(packed.unwrap_or_default(), offset, builder, scratch)?;
         let region = &bytes[labels_from..labels_to];
@@ -238,6 +245,14 @@ impl<'a> Stacks<'_, 'a> {
 
 fn wrong_count(columns: usize, found: impl std::fmt::Display, offset: usize) -> FileError {
     FileError::malformed(FORMAT, offset, format!("{columns} values, one for each sample type"), found)
+}
+
+/// `go tool pprof -base` writes such files.
+#[cold]
+fn negative(values: &[u64], offset: usize) -> FileError {
+    let value = values.iter().map(|value| *value as i64).min().unwrap_or(0);
+    let expected = "values of 0 or more, since a difference of two profiles can't be stored";
+    FileError::malformed(FORMAT, offset, expected, value)
 }
 
 fn append_packed(packed: &[u8], offset: usize, numbers: &mut Vec<u64>) -> Result<()> {

@@ -8,7 +8,7 @@ use hotspan_model::{Labels, Profile, ProfileSet, ProfileType, Sample};
 
 use super::FORMAT;
 use super::shared::Shared;
-use super::stacks::{StackReader, Stretch};
+use super::stacks::{StackReader, Stretch, TOO_LARGE};
 use crate::decode_options::DecodeOptions;
 use crate::file_error::{FileError, Result};
 use crate::json_scan::{Token, Tokens};
@@ -131,6 +131,15 @@ impl<'a> File<'_, 'a> {
             false => 0,
         };
         let stretches = self.stretches(&mut reading, index)?;
+        if let Some(stretch) = stretches.iter().find(|stretch| stretch.weight * factor >= TOO_LARGE) {
+            let expected = format!("values of profile {index} that fit into 63 bits as {}", profile_type.sample_unit);
+            return Err(FileError::malformed(
+                FORMAT,
+                reading.unit.1,
+                expected,
+                format!("{} {}", stretch.weight, reading.unit.0),
+            ));
+        }
         let timed = is_time && (reading.kind.0 == "evented" || !is_sum(&stretches));
         if timed {
             for stretch in &stretches {

@@ -21,6 +21,9 @@ pub(super) struct Stretch {
     pub(super) weight: f64,
 }
 
+/// The least number that no value has room for: two to the 63rd.
+pub(super) const TOO_LARGE: f64 = 9_223_372_036_854_775_808.0;
+
 /// What a stretch takes, here and as a sample.
 const STRETCH_BYTES: usize = size_of::<Stretch>() + size_of::<Sample>();
 
@@ -68,6 +71,10 @@ impl StackReader<'_, '_> {
     pub(super) fn weights(&mut self, tokens: &mut Tokens<'_>) -> Result<Vec<f64>> {
         let mut weights = Vec::new();
         while let Token::Number(weight) = tokens.require()? {
+            let may_be = (0.0..TOO_LARGE).contains(&weight) || (self.tolerant && weight < 0.0);
+            if !may_be {
+                return Err(self.wrong(tokens, "a weight of 0 or more that fits into 63 bits"));
+            }
             self.builder.take(size_of::<f64>(), tokens.last_offset())?;
             weights.push(weight);
         }
@@ -97,6 +104,10 @@ impl StackReader<'_, '_> {
                 let expected = format!("an event of profile {} with type O or C, at and frame", self.index);
                 return Err(FileError::malformed(FORMAT, offset, expected, "less"));
             };
+            if at.abs() >= TOO_LARGE {
+                let expected = format!("an event of profile {} at a time that fits into 63 bits", self.index);
+                return Err(FileError::malformed(FORMAT, offset, expected, at));
+            }
             if at < since && !self.tolerant {
                 let expected = format!("an event of profile {} at {since} or later", self.index);
                 return Err(FileError::malformed(FORMAT, offset, expected, at));

@@ -8,7 +8,7 @@ use hotspan_model::frame::FrameIndex;
 use hotspan_model::profile::ProfileContext;
 use hotspan_model::{Frame, Profile, ProfileSet, ProfileType, Sample};
 
-use super::frames::{IDLE, ROOT, read_call_frame};
+use super::frames::{IDLE, ROOT, read_call_frame, whole_count};
 use crate::decode_options::DecodeOptions;
 use crate::file_error::{FileError, Result};
 use crate::json_scan::{Token, Tokens};
@@ -25,7 +25,7 @@ const SAMPLE_BYTES: usize = size_of::<Hit>() + 2 * size_of::<Sample>();
 struct Node<'a> {
     id: u64,
     frame: Frame<'a>,
-    hits: u64,
+    hits: i64,
     children: Vec<u64>,
     parent: Option<u64>,
     /// Where it stands in the file.
@@ -76,11 +76,11 @@ pub fn decode<'a>(bytes: &'a [u8], options: &DecodeOptions) -> Result<ProfileSet
     };
     if file.samples.is_empty() {
         // An old file: only how often each node was met.
-        let all: u64 = file.nodes.iter().map(|node| node.hits).sum();
-        let each = if all > 0 { duration / all as i64 } else { 0 }.max(1);
+        let all = file.nodes.iter().fold(0i64, |all, node| all.saturating_add(node.hits));
+        let each = if all > 0 { duration / all } else { 0 }.max(1);
         for node in &file.nodes {
             let (path, idle) = paths[&node.id];
-            add(path, idle, (node.hits as i64).saturating_mul(each), None);
+            add(path, idle, node.hits.saturating_mul(each), None);
         }
     } else {
         // Where no times are told at all, samples are evenly apart.
@@ -133,13 +133,20 @@ impl<'a> File<'a> {
                 }
                 ("timeDeltas", Token::ArrayStart) => {
                     while let Token::Number(delta) = tokens.require()? {
+                        check_micros(&tokens, delta)?;
                         builder.take(size_of::<f64>(), tokens.last_offset())?;
                         file.deltas.push(delta);
                     }
                     file.deltas_end = tokens.last_offset();
                 }
-                ("startTime", Token::Number(start)) => file.start = start,
-                ("endTime", Token::Number(end)) => file.end = end,
+                ("startTime", Token::Number(start)) => {
+                    check_micros(&tokens, start)?;
+                    file.start = start;
+                }
+                ("endTime", Token::Number(end)) => {
+                    check_micros(&tokens, end)?;
+                    file.end = end;
+                }
                 (_, other) => tokens.skip(&other)?,
             }
         }
@@ -192,6 +199,15 @@ impl<'a> File<'a> {
     }
 }
 
+/// Times are kept in nanoseconds.
+fn check_micros(tokens: &Tokens<'_>, micros: f64) -> Result<()> {
+    if (micros * 1000.0).abs() < i64::MAX as f64 {
+        return Ok(());
+    }
+    let expected = "microseconds that fit into 63 bits as nanoseconds";
+    Err(FileError::malformed(FORMAT, tokens.last_offset(), expected, micros))
+}
+
 fn read_node<'a>(tokens: &mut Tokens<'a>, builder: &mut SetBuilder<'_>) -> Result<Node<'a>> {
     let mut node = Node { offset: tokens.last_offset(), ..Node::default() };
     while let Token::Key(key) = tokens.require()? {
@@ -199,7 +215,7 @@ fn read_node<'a>(tokens: &mut Tokens<'a>, builder: &mut SetBuilder<'_>) -> Resul
         match (key.as_ref(), value) {
             ("id", Token::Number(id)) => node.id = id as u64,
             ("parent", Token::Number(id)) => node.parent = Some(id as u64),
-            ("hitCount", Token::Number(hits)) => node.hits = hits as u64,
+            ("hitCount", Token::Number(hits)) => node.hits = whole_count(FORMAT, tokens, hits)?,
             ("callFrame", Token::ObjectStart) => node.frame = read_call_frame(tokens)?,
             ("children", Token::ArrayStart) => {
                 while let Token::Number(id) = tokens.require()? {

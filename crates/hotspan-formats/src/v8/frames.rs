@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use hotspan_model::{Frame, FrameKind};
 
-use crate::file_error::Result;
+use crate::file_error::{FileError, Result};
 use crate::json_scan::{Token, Tokens};
 
 /// Functions that are states of the engine, not code.
@@ -32,6 +32,14 @@ pub(super) fn read_call_frame<'a>(tokens: &mut Tokens<'a>) -> Result<Frame<'a>> 
         if frame.function.starts_with('(') && frame.file.is_empty() { FrameKind::Runtime } else { FrameKind::Managed };
     frame.line = frame.start_line;
     Ok(frame)
+}
+
+/// A number of hits or bytes, the token that was read last.
+pub(super) fn whole_count(format: &'static str, tokens: &Tokens<'_>, number: f64) -> Result<i64> {
+    if (0.0..i64::MAX as f64).contains(&number) {
+        return Ok(number as i64);
+    }
+    Err(FileError::malformed(format, tokens.last_offset(), "a number of 0 or more that fits into 63 bits", number))
 }
 
 fn strip_scheme(url: Cow<'_, str>) -> Cow<'_, str> {

@@ -7,7 +7,7 @@ use hotspan_model::call_path::{NO_PATH, PathIndex};
 use hotspan_model::profile::ProfileContext;
 use hotspan_model::{Profile, ProfileSet, ProfileType, Sample};
 
-use super::frames::{ROOT, read_call_frame};
+use super::frames::{ROOT, read_call_frame, whole_count};
 use crate::decode_options::DecodeOptions;
 use crate::file_error::{FileError, Result};
 use crate::json_scan::{Token, Tokens};
@@ -115,7 +115,7 @@ fn read_tree<'a>(tokens: &mut Tokens<'a>, builder: &mut SetBuilder<'_>) -> Resul
                 let value = tokens.require()?;
                 match (key.as_ref(), value) {
                     ("callFrame", Token::ObjectStart) => nodes[current].frame = read_call_frame(tokens)?,
-                    ("selfSize", Token::Number(size)) => nodes[current].bytes = size as i64,
+                    ("selfSize", Token::Number(size)) => nodes[current].bytes = whole_count(FORMAT, tokens, size)?,
                     ("id", Token::Number(id)) => nodes[current].id = id as u64,
                     // Its elements come as object starts, and its end as an array end.
                     ("children", Token::ArrayStart) => {}
@@ -146,7 +146,7 @@ fn read_allocation(tokens: &mut Tokens<'_>) -> Result<Allocation> {
     while let Token::Key(key) = tokens.require()? {
         let value = tokens.require()?;
         match (key.as_ref(), value) {
-            ("size", Token::Number(size)) => allocation.0 = size as i64,
+            ("size", Token::Number(size)) => allocation.0 = whole_count(FORMAT, tokens, size)?,
             ("nodeId", Token::Number(node)) => allocation.1 = node as u64,
             ("ordinal", Token::Number(ordinal)) => allocation.2 = ordinal as u64,
             (_, other) => tokens.skip(&other)?,

@@ -143,7 +143,7 @@ fn inlined_functions_are_frames() {
     });
 }
 
-/// Scenario: the three shapes of samples, and those that are none.
+/// Scenario: the three shapes of samples, those that are none, and values below zero.
 /// Guarantee: values add up, timestamps count, pairs stay pairs; the others are refused one by one.
 #[test]
 fn sample_shapes() {
@@ -163,6 +163,8 @@ fn sample_shapes() {
         sample(&[7, 8], &[50]),
         sample(&[], &[]),
         sample(&[i64::MAX, 1], &[]),
+        sample(&[-40], &[]),
+        sample(&[50, -40], &[60, 70]),
     ];
     let mut profile = builder.cpu_profile(samples);
     profile.sample_type = builder.value_type("events", "count");
@@ -170,12 +172,14 @@ fn sample_shapes() {
         assert_eq!(set.profiles[0].profile_type.to_string(), "cpu:events:count:cpu:nanoseconds");
         let rows: Vec<(i64, i64)> = set.profiles[0].samples.iter().map(|sample| (sample.value, sample.time)).collect();
         assert_eq!(rows, [(5, 1_000), (11, 1_000), (1, 10), (1, 20), (7, 30), (8, 40), (i64::MAX, 1_000)]);
-        assert_eq!((outcome.accepted, outcome.rejected, outcome.rejected_samples), (1, 0, 2));
+        assert_eq!((outcome.accepted, outcome.rejected, outcome.rejected_samples), (1, 0, 4));
         assert_eq!(
             outcome.message(),
             "resource_profiles[0].scope_profiles[0].profiles[0].samples[4] has 2 values and 1 timestamps; equally \
              many, or only one of the two, expected; \
-             resource_profiles[0].scope_profiles[0].profiles[0].samples[5] has neither values nor timestamps"
+             resource_profiles[0].scope_profiles[0].profiles[0].samples[5] has neither values nor timestamps; \
+             resource_profiles[0].scope_profiles[0].profiles[0].samples[7].values has the value -40; a difference of two \
+             profiles can't be stored (and 1 more like it)"
         );
     });
 }

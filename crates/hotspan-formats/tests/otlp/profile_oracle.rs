@@ -270,6 +270,7 @@ impl<'r> Oracle<'r> {
         let (values, times) = (&sample.values, &sample.timestamps_unix_nano);
         let observations: Vec<(i64, Option<u64>)> = match (values.len(), times.len()) {
             (0, 0) => return None,
+            _ if values.iter().any(|value| *value < 0) => return None,
             (_, 0) => vec![(values.iter().fold(0, |sum: i64, value| sum.saturating_add(*value)), None)],
             (0, _) => times.iter().map(|time| (1, Some(*time))).collect(),
             (values, times) if values != times => return None,

@@ -66,6 +66,58 @@ fn mutations_never_panic() {
     }
 }
 
+/// Scenario: values below zero, and numbers that no value has room for, in every format that can write them.
+/// Guarantee: refused at their place. From clients, pprof samples of negative value are passed over.
+#[test]
+fn values_that_are_none() {
+    let speedscope = |unit: &str, weight: &str| {
+        format!(
+            r#"{{"$schema":"https://www.speedscope.app/file-format-schema.json","shared":{{"frames":[{{"name":"a"}}]}},"profiles":[{{"type":"sampled","name":"p","unit":"{unit}","startValue":0,"endValue":1,"samples":[[0]],"weights":[{weight}]}}]}}"#
+        )
+    };
+    let v8 = |hits: &str, delta: &str| {
+        format!(
+            r#"{{"nodes":[{{"id":1,"hitCount":{hits},"callFrame":{{"functionName":"f"}}}}],"startTime":0,"endTime":9,"samples":[1],"timeDeltas":[{delta}]}}"#
+        )
+    };
+    let heap = |size: &str| {
+        format!(
+            r#"{{"head":{{"id":1,"callFrame":{{"functionName":"(root)"}},"selfSize":0,"children":[]}},"samples":[{{"size":{size},"nodeId":1,"ordinal":1}}]}}"#
+        )
+    };
+    let fits = "fits into 63 bits";
+    let perf =
+        |period: &str| format!("app 1 1.0: 1 cpu-clock:\napp 1 1.5: 1 cpu-clock:\napp 1 2.0: {period} cpu-clock:\n");
+    for (file, marked, reason) in [
+        (speedscope("none", "-7"), "-7]", fits),
+        (speedscope("none", "1e30"), "1e30]", fits),
+        (speedscope("none", "1e400"), "1e400]", "a number"),
+        (speedscope("seconds", "1e10"), "\"seconds", "as nanoseconds, found 10000000000 seconds"),
+        (v8("-1", "5"), "-1,", fits),
+        (v8("1e300", "5"), "1e300,", fits),
+        (v8("1", "1e300"), "1e300]", "fit into 63 bits as nanoseconds"),
+        (heap("-12"), "-12,", fits),
+        (perf("-12"), "app 1 2.0", "a line such as"),
+        ("a;b 5\na;b -12\n".to_owned(), "-12", "a whole number at the end of the line"),
+        ("a;b 5\na;b 9223372036854775808\n".to_owned(), "a;b 92", fits),
+    ] {
+        let error = decode_file(file.as_bytes(), &DecodeOptions::default()).unwrap_err();
+        assert!(error.to_string().contains(reason), "{file}: {error}");
+        assert_eq!(error.offset, file.find(marked).unwrap() as u64, "{file}: {error}");
+    }
+    // The stackless samples -4 and 5 of one type.
+    let mut pprof = vec![0x0a, 4, 0x08, 1, 0x10, 2, 0x12, 11, 0x10];
+    pprof.extend([0xfc, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01]);
+    pprof.extend(b"\x12\x02\x10\x05\x32\x00\x32\x03cpu\x32\x0bnanoseconds");
+    let error = decode_file(&pprof, &DecodeOptions::default()).unwrap_err().to_string();
+    let expected =
+        "pprof: at byte 8: expected values of 0 or more, since a difference of two profiles can't be stored, found -4";
+    assert_eq!(error, expected);
+    let of_client = DecodeOptions { tolerant: true, ..DecodeOptions::default() };
+    let set = decode_file(&pprof, &of_client).unwrap();
+    assert_eq!(set.profiles[0].samples.iter().map(|sample| sample.value).collect::<Vec<_>>(), [5]);
+}
+
 /// Scenario: files made to blow up: lists longer than the file, types that nest in themselves, deep trees.
 /// Guarantee: refused quickly.
 #[test]

@@ -53,6 +53,7 @@ fn decode(message: &Bytes, codec: Codec, limits: &Limits, sink: &mut RowSink, ro
             name: profile.labels.get("__name__").map(str::to_owned),
             from: now,
             until: now,
+            tolerant: true,
             limits: limits.clone(),
             ..DecodeOptions::default()
         };

@@ -191,6 +191,7 @@ impl Scraper {
             name: Some(self.kind.profile_name().to_owned()),
             from: now,
             until: now,
+            tolerant: true,
             limits: self.app.settings.limits.clone(),
             ..DecodeOptions::default()
         }

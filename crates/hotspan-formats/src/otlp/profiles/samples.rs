@@ -56,6 +56,9 @@ impl RawSample {
     pub(super) fn observation_count(&self) -> Read<usize> {
         let values = self.values.iter().filter(|byte| **byte < 0x80).count();
         let timestamps = self.timestamps.len() / 8;
+        if let Some(found) = self.negative_value() {
+            return Err(Fault::new(Problem::Negative { found }).field("values"));
+        }
         match (values, timestamps) {
             (0, 0) => Err(Fault::new(Problem::NoValue)),
             (_, 0) => Ok(1),
@@ -63,6 +66,22 @@ impl RawSample {
             (values, timestamps) if values == timestamps => Ok(values),
             (values, timestamps) => Err(Fault::new(Problem::Shape { values, timestamps })),
         }
+    }
+
+    /// A value below zero, which no measurement gives, if there is one.
+    fn negative_value(&self) -> Option<i64> {
+        // On the wire it takes ten bytes, and nearly no sample has as many.
+        if self.values.len() < 10 {
+            return None;
+        }
+        let mut values = Reader::new(&self.values);
+        while !values.rest().is_empty() {
+            let value = values.raw_varint().map_or(0, |value| value as i64);
+            if value < 0 {
+                return Some(value);
+            }
+        }
+        None
     }
 
     /// The times that the sample says, one for each observation or none.
