@@ -69,13 +69,15 @@ pub struct DiffTree {
     nodes: Vec<DiffNode>,
     names: Vec<String>,
     folded: u64,
+    /// The name of what pruning folded, which is no function's.
+    folded_name: Option<u32>,
 }
 
 impl DiffTree {
     /// Lays `right` over `left`.
     pub fn new(left: &FlameTree, right: &FlameTree) -> Self {
         let root = DiffNode { in_left: true, in_right: true, ..DiffNode::default() };
-        let mut tree = Self { nodes: vec![root], names: Vec::new(), folded: 0 };
+        let mut tree = Self { nodes: vec![root], names: Vec::new(), folded: 0, folded_name: None };
         let mut names: HashMap<String, u32> = HashMap::new();
         let mut children: HashMap<(usize, u32), usize> = HashMap::new();
         for (source, is_left) in [(left, true), (right, false)] {
@@ -84,7 +86,10 @@ impl DiffTree {
                 let at = if index == FlameTree::ROOT {
                     0
                 } else {
-                    let name = tree.intern(&mut names, source.name(node.name));
+                    let name = match source.folded_name() == Some(node.name) {
+                        true => tree.name_for_folded(),
+                        false => tree.intern(&mut names, source.name(node.name)),
+                    };
                     let parent = place[node.parent];
                     *children.entry((parent, name)).or_insert_with(|| {
                         tree.nodes.push(DiffNode { parent, name, ..DiffNode::default() });
@@ -113,6 +118,13 @@ impl DiffTree {
         index
     }
 
+    fn name_for_folded(&mut self) -> u32 {
+        *self.folded_name.get_or_insert_with(|| {
+            self.names.push(OTHER.to_owned());
+            (self.names.len() - 1) as u32
+        })
+    }
+
     /// Keeps the `max_nodes` nodes that are largest on both sides together, and folds the others into a child
     /// `other` of their nearest kept caller, so that every total stays as it was. 0 keeps all.
     pub fn pruned(self, max_nodes: usize) -> Self {
@@ -124,11 +136,8 @@ impl DiffTree {
         let (_, threshold, _) = sizes.select_nth_unstable_by(max_nodes - 1, |a, b| b.cmp(a));
         let threshold = *threshold;
         let mut room = max_nodes - self.nodes.iter().skip(1).filter(|node| size(node) > threshold).count();
-        let mut small = Self { nodes: vec![self.nodes[0].clone()], names: self.names, folded: self.folded };
-        let other = small.names.iter().position(|name| name == OTHER).unwrap_or_else(|| {
-            small.names.push(OTHER.to_owned());
-            small.names.len() - 1
-        }) as u32;
+        let mut small = Self { nodes: vec![self.nodes[0].clone()], names: self.names, ..self };
+        let other = small.name_for_folded();
         let mut others: HashMap<usize, usize> = HashMap::new();
         // For each node: where it went, and whether it was kept itself.
         let mut places = vec![(0, true); self.nodes.len()];

@@ -53,7 +53,7 @@ pub fn text_flame(tree: &FlameTree, options: &TextFlameOptions) -> String {
     if tree.is_empty() || total == 0 {
         return out;
     }
-    let (hot_path, hot_leaf) = hottest(tree, options.folded > 0);
+    let (hot_path, hot_leaf) = hottest(tree);
     let mut children: Vec<Vec<usize>> = vec![Vec::new(); tree.nodes().len()];
     for (index, node) in tree.nodes().iter().enumerate().skip(1) {
         children[node.parent].push(index);
@@ -133,9 +133,8 @@ fn bar(share: f64, width: usize) -> String {
 }
 
 /// The nodes on the way to the functions with the largest self values, and those functions' nodes themselves.
-fn hottest(tree: &FlameTree, is_pruned: bool) -> (HashSet<usize>, HashSet<usize>) {
-    let other = tree.find_name(OTHER).filter(|_| is_pruned);
-    let is_function = |index: &usize| other != Some(tree.nodes()[*index].name);
+fn hottest(tree: &FlameTree) -> (HashSet<usize>, HashSet<usize>) {
+    let is_function = |index: &usize| tree.folded_name() != Some(tree.nodes()[*index].name);
     let mut by_self: Vec<usize> = (1..tree.nodes().len()).filter(is_function).collect();
     let count = MARKED_PATHS.min(by_self.len());
     if count < by_self.len() {
@@ -178,18 +177,23 @@ mod tests {
         assert!(whole.contains("a::very::long::name::that::does::not::fit::into::sixty::columns?"), "{whole}");
     }
 
-    /// Scenario: a pruned tree, in which what was folded is the largest bar; the same tree where `other` is a function.
+    /// Scenario: a pruned tree, in which what was folded is the largest bar; a tree where `other` is a function.
     /// Guarantee: the folded bar is not marked as hot and its paths are counted below; the function is marked.
     #[test]
     fn what_was_folded_is_not_hot() {
         let mut tree = FlameTree::default();
-        tree.add_stack(["main", "other"], 90);
+        let small: Vec<String> = (0..10).map(|number| format!("small{number}")).collect();
+        small.iter().for_each(|name| tree.add_stack(["main", name.as_str()], 9));
         tree.add_stack(["main", "parse"], 10);
-        let text = text_flame(&tree, &TextFlameOptions { folded: 7, ..TextFlameOptions::default() });
+        let (tree, pruned) = tree.pruned(2);
+        let text = text_flame(&tree, &TextFlameOptions { folded: pruned.nodes, ..TextFlameOptions::default() });
         let line = |text: &str, name: &str| text.lines().find(|line| line.ends_with(name)).unwrap().to_owned();
         assert!(line(&text, "other").starts_with("   90.00%"), "{text}");
         assert!(line(&text, "parse").starts_with("*  10.00%"), "{text}");
-        assert!(text.ends_with("  … 7 small call paths are folded into \"other\"\n"), "{text}");
+        assert!(text.ends_with("  … 10 small call paths are folded into \"other\"\n"), "{text}");
+        let mut tree = FlameTree::default();
+        tree.add_stack(["main", "other"], 90);
+        tree.add_stack(["main", "parse"], 10);
         let text = text_flame(&tree, &TextFlameOptions::default());
         assert!(line(&text, "other").starts_with("*  90.00%") && !text.contains("folded"), "{text}");
     }

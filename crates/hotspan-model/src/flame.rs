@@ -39,6 +39,8 @@ pub struct FlameTree {
     name_index: HashMap<Arc<str>, u32>,
     children: HashMap<(FlameIndex, u32), FlameIndex>,
     origins: HashMap<u32, Origin>,
+    /// The name of what pruning folded. It is no function's, though a function may be called the same.
+    folded_name: Option<u32>,
 }
 
 /// Where a function comes from, whoever calls it.
@@ -70,6 +72,7 @@ impl Default for FlameTree {
             name_index: HashMap::new(),
             children: HashMap::new(),
             origins: HashMap::new(),
+            folded_name: None,
         };
         tree.intern("");
         tree
@@ -90,6 +93,19 @@ impl FlameTree {
         self.names.push(Arc::clone(&name));
         self.name_index.insert(name, index);
         index
+    }
+
+    /// Index of the name of what pruning folded, if it folded anything. Of a function that is called [`OTHER`] as well it is
+    /// told apart by its index.
+    pub fn folded_name(&self) -> Option<u32> {
+        self.folded_name
+    }
+
+    fn name_for_folded(&mut self) -> u32 {
+        *self.folded_name.get_or_insert_with(|| {
+            self.names.push(Arc::from(OTHER));
+            (self.names.len() - 1) as u32
+        })
     }
 
     /// The child of `parent` that runs the function `name`, which is added if it is new.
@@ -241,7 +257,6 @@ impl FlameTree {
         tree.children.reserve(expected);
         let mut pruned = Pruned::default();
         let mut texts = TextsByPlace::default();
-        let other = tree.intern(OTHER);
         // For each node: where it went, and whether it was kept itself.
         let mut places: Vec<(FlameIndex, bool)> = vec![(Self::ROOT, true); totals.len()];
         tree.nodes[Self::ROOT].self_value = self_values.first().copied().unwrap_or(0);
@@ -259,7 +274,12 @@ impl FlameTree {
             } else {
                 pruned.nodes += 1;
                 add(&mut pruned.value, self_values[index]);
-                let folded = if parent_kept { tree.child(parent, other) } else { parent };
+                let folded = if parent_kept {
+                    let other = tree.name_for_folded();
+                    tree.child(parent, other)
+                } else {
+                    parent
+                };
                 add(&mut tree.nodes[folded].self_value, self_values[index]);
                 places[index] = (folded, false);
             }
@@ -303,7 +323,7 @@ impl Children {
         for siblings in starts.windows(2) {
             all[siblings[0]..siblings[1]].sort_unstable_by_key(|index| {
                 let name = name(&nodes[*index]);
-                (name == OTHER, name)
+                (name == OTHER, name, *index)
             });
         }
         Self { all, starts }
@@ -427,6 +447,24 @@ mod tests {
             assert_eq!(kept as u64 + pruned.nodes, 4);
         }
         let (same, pruned) = tree.pruned(0);
+        assert_eq!(same.folded_name(), None);
         assert_eq!((same, pruned), (tree, Pruned::default()));
+    }
+
+    /// Scenario: a tree with a function called `other`, pruned. Guarantee: what was folded is not added to the function.
+    #[test]
+    fn a_function_called_other() {
+        let mut tree = FlameTree::default();
+        for (name, value) in [("other", 50), ("hot", 90), ("x", 10), ("y", 5)] {
+            tree.add_stack(["main", name], value);
+        }
+        let (small, pruned) = tree.pruned(3);
+        assert_eq!(pruned, Pruned { nodes: 2, value: 15 });
+        let folded = small.folded_name().unwrap();
+        let own = |is_folded: bool| -> Vec<i64> {
+            let named = small.nodes()[1..].iter().filter(|node| small.name(node.name) == OTHER);
+            named.filter(|node| (node.name == folded) == is_folded).map(|node| node.self_value).collect()
+        };
+        assert_eq!((own(false), own(true)), (vec![50], vec![15]));
     }
 }

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use hashbrown::{HashMap, HashSet};
-use hotspan_model::flame::{Children, OTHER};
+use hotspan_model::flame::Children;
 use hotspan_model::{FlameTree, ProfileType};
 use serde::Serialize;
 
@@ -29,6 +29,9 @@ pub struct Flamebearer {
     /// What is known of each name besides; left out where nobody asked.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub frames: Vec<FrameFacts>,
+    /// Place among the names of what pruning folded, which a function may be called as well.
+    #[serde(skip)]
+    folded_name: Option<usize>,
 }
 
 /// How to draw the bars.
@@ -136,6 +139,7 @@ impl Flamebearer {
             &tree.children_by_name(),
             |node| ([[nodes[node].total, nodes[node].self_value]], nodes[node].name),
             |name| tree.name(name),
+            tree.folded_name(),
         )
     }
 
@@ -149,13 +153,18 @@ impl Flamebearer {
             let (left, right) = (nodes[node].left, nodes[node].right);
             ([[left.total, left.self_value], [right.total, right.self_value]], nodes[node].name)
         };
-        Self::layout(&tree.children_by_name(), bar, |name| tree.name_text(name))
+        Self::layout(&tree.children_by_name(), bar, |name| tree.name_text(name), None)
     }
 
     /// The same bars with what trees know of the functions: the first that knows one tells.
     #[must_use]
     pub fn with_frames(mut self, trees: &[&FlameTree]) -> Self {
         self.frames = frame_facts(&self.names, trees);
+        // The root and what was folded are no functions, though functions may be called the same.
+        let root = self.levels.first().and_then(|bars| bars.last()).map(|name| *name as usize);
+        for place in [root, self.folded_name].into_iter().flatten() {
+            self.frames[place] = FrameFacts::default();
+        }
         self
     }
 
@@ -174,16 +183,16 @@ impl Flamebearer {
         let by_self = names_by_self(whole);
         let own_of: HashMap<&str, i64> = by_self.iter().copied().collect();
         let without_bar: Vec<String> = {
-            let with_bar: HashSet<&str> = self.names.iter().map(String::as_str).collect();
+            let functions = self.names.iter().enumerate().skip(1).filter(|(index, _)| self.folded_name != Some(*index));
+            let with_bar: HashSet<&str> = functions.map(|(_, name)| name.as_str()).collect();
             let first = by_self.iter().take(max_names).map(|(name, _)| *name);
             first.filter(|name| !with_bar.contains(name)).map(str::to_owned).collect()
         };
         self.names.extend(without_bar);
         let rank = |index: usize| {
             let name = self.names[index].as_str();
-            let own = own_of.get(name).copied();
-            // A function may be called `other`: the tree before pruning has that one alone.
-            (index == 0, name == OTHER && own.is_none(), Reverse(own.unwrap_or(0)), index)
+            // The root and what was folded have names that functions may have as well, with places of their own.
+            (index == 0, self.folded_name == Some(index), Reverse(own_of.get(name).copied().unwrap_or(0)), index)
         };
         let mut order: Vec<usize> = (0..self.names.len()).collect();
         order.sort_by_key(|index| rank(*index));
@@ -191,6 +200,7 @@ impl Flamebearer {
         for (new, old) in order.iter().enumerate() {
             new_index[*old] = new as i64;
         }
+        self.folded_name = self.folded_name.map(|old| new_index[old] as usize);
         for bar in self.levels.iter_mut().flat_map(|level| level.chunks_exact_mut(NUMBERS_A_BAR)) {
             if let Some(name) = new_index.get(bar[NUMBERS_A_BAR - 1] as usize) {
                 bar[NUMBERS_A_BAR - 1] = *name;
@@ -205,6 +215,7 @@ impl Flamebearer {
         children: &Children,
         bar: impl Fn(usize) -> ([[i64; 2]; SIDES], u32),
         text_of: impl Fn(u32) -> &'t str,
+        folded_name: Option<u32>,
     ) -> Self {
         const UNSEEN: usize = usize::MAX;
         let mut graph = Self { names: vec![TOTAL.to_owned()], ..Self::default() };
@@ -222,11 +233,11 @@ impl Flamebearer {
                 None => 0,
                 Some(place) => {
                     if *place == UNSEEN {
-                        let text = text_of(number);
-                        // A function may have the root's name.
-                        *place = if text == TOTAL { 0 } else { graph.names.len() };
-                        if *place != 0 {
-                            graph.names.push(text.to_owned());
+                        // A function may have the root's name: readers go by place, so that each has its own.
+                        *place = graph.names.len();
+                        graph.names.push(text_of(number).to_owned());
+                        if folded_name == Some(number) {
+                            graph.folded_name = Some(*place);
                         }
                     }
                     *place
@@ -337,6 +348,33 @@ mod tests {
         assert_eq!((names_of(&graph.levels[1]), names_of(&graph.levels[2])), (vec![2, 1, 3], vec![3, 3]));
         let whole = tree(&[(&["main", "other"], 4), (&["main"], 1)]);
         assert_eq!(Flamebearer::single(&whole).with_names_by_self(&whole, 9).names, ["other", "main", "total"]);
+    }
+
+    /// Scenario: functions called as the root and as what pruning folds, the first the hottest of all; whole and pruned.
+    /// Guarantee: both stand where their values put them; the root and what was folded stay last, with values of their own.
+    #[test]
+    fn functions_with_names_of_ours() {
+        let whole =
+            tree(&[(&["main", "total"], 90), (&["main", "x"], 10), (&["main", "y"], 5), (&["main", "other"], 50)]);
+        let graph = Flamebearer::single(&whole).with_names_by_self(&whole, 9);
+        assert_eq!(graph.names, ["total", "other", "x", "y", "main", "total"]);
+        let (pruned, _) = whole.pruned(3);
+        let graph = Flamebearer::single(&pruned).with_names_by_self(&whole, 2);
+        assert_eq!(graph.names, ["total", "other", "main", "other", "total"]);
+        assert_eq!((&graph.levels[0], &graph.levels[1]), (&vec![0, 155, 0, 4], &vec![0, 155, 0, 2]));
+        let mut bars: Vec<&[i64]> = graph.levels[2].chunks_exact(4).collect();
+        bars.sort_by_key(|bar| bar[3]);
+        let values: Vec<(i64, i64)> = bars.iter().map(|bar| (bar[3], bar[1])).collect();
+        assert_eq!(values, [(0, 90), (1, 50), (3, 15)]);
+
+        let mut placed = whole;
+        let (file, total) = (placed.intern("a.rs"), placed.find_name("total").unwrap());
+        let node = placed.nodes().iter().position(|node| node.name == total).unwrap();
+        placed.place(node, file, 7, 90);
+        let graph = Flamebearer::single(&placed).with_frames(&[&placed]);
+        let function = graph.names.iter().rposition(|name| name == "total").unwrap();
+        let lines = (graph.frames[0].line, graph.frames[function].line);
+        assert_eq!((graph.names[0].as_str(), lines), ("total", (0, 7)));
     }
 
     /// Scenario: a function that vanished and one that is new.
