@@ -81,13 +81,18 @@ static SYSTEM_PREFIXES: Words = Words::of(
     libc.so, libpthread, ld-linux, [",
 );
 
+/// Whether an address stands where a name should: `libc.so!0x1f0`, or `0x1f0` where no binary is known.
+pub(crate) fn is_address(function: &str) -> bool {
+    function.starts_with("0x") || function.contains("!0x")
+}
+
 /// Whose code a function in a file is.
 pub fn ownership_of(function: &str, file: &str) -> Ownership {
     if is_library(function, file) { Ownership::Library } else { Ownership::Own }
 }
 
 fn is_library(function: &str, file: &str) -> bool {
-    if function.is_empty() || function.starts_with('[') || function.contains("!0x") {
+    if function.is_empty() || function.starts_with('[') || is_address(function) {
         return true;
     }
     let path = file.replace('\\', "/");
@@ -233,6 +238,7 @@ mod tests {
             ("__futex_abstimed_wait_common64", ""),
             ("[kernel]", ""),
             ("libcrypto.so!0x1f0", ""),
+            ("0x7f1f0", ""),
         ];
         for (function, file) in library {
             assert_eq!(ownership_of(function, file), Ownership::Library, "{function} in {file}");

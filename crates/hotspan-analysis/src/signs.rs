@@ -3,7 +3,9 @@
 use std::sync::LazyLock;
 
 use aho_corasick::AhoCorasick;
+use hotspan_model::frame::UNKNOWN_PLACE;
 
+use crate::own_code::is_address;
 use crate::words::Words;
 
 /// Collecting garbage.
@@ -134,7 +136,7 @@ impl Signs {
         if IO_WHOLE.iter().any(|word| bare(name).eq_ignore_ascii_case(word)) {
             signs.0 |= Sign::DoesIo.bit();
         }
-        if name.contains("!0x") || name == "[unknown]" {
+        if is_address(name) || name == UNKNOWN_PLACE {
             signs.0 |= Sign::Nameless.bit();
         }
         if name.trim_start_matches('_') == ALLOCATION_WHOLE {

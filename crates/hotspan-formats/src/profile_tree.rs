@@ -3,18 +3,14 @@
 use std::borrow::Cow;
 
 use hashbrown::HashMap;
-use hotspan_model::frame::FrameIndex;
+use hotspan_model::frame::{FrameIndex, place_name};
 use hotspan_model::{FlameTree, Frame, Profile, ProfileSet};
 
 /// The name that a frame is shown by: its function, or its place in a binary while it has none.
 pub fn shown_name<'f>(frame: &'f Frame<'_>) -> Cow<'f, str> {
-    match (frame.function.as_ref(), frame.mapping.as_ref()) {
-        ("", "") => Cow::Owned(format!("0x{:x}", frame.address)),
-        ("", mapping) => {
-            let binary = mapping.rsplit('/').next().unwrap_or(mapping);
-            Cow::Owned(format!("{binary}!0x{:x}", frame.address))
-        }
-        (function, _) => Cow::Borrowed(function),
+    match frame.function.as_ref() {
+        "" => Cow::Owned(place_name(&frame.mapping, frame.address)),
+        function => Cow::Borrowed(function),
     }
 }
 

@@ -108,6 +108,20 @@ impl Frame<'_> {
     }
 }
 
+/// What a place in code is called that has no function: its binary and the address in it, or what there is of both.
+pub fn place_name(mapping: &str, address: u64) -> String {
+    let module = mapping.rsplit('/').next().unwrap_or(mapping);
+    match (module, address) {
+        // What lies before address 0 is the caller of nobody: Go writes it for threads that it did not start.
+        ("", 0 | u64::MAX) => UNKNOWN_PLACE.to_owned(),
+        ("", address) => format!("0x{address:x}"),
+        (module, address) => format!("{module}!0x{address:x}"),
+    }
+}
+
+/// What a place is called of which nothing is known.
+pub const UNKNOWN_PLACE: &str = "[unknown]";
+
 /// Index of a frame in a [`FrameTable`].
 pub type FrameIndex = u32;
 /// Index of a function in a [`FrameTable`]; 0 is the one of which nothing is known.
@@ -402,6 +416,22 @@ mod tests {
         let again = table.add_coded(CodedFrame { function, line: 7, ..CodedFrame::default() });
         assert_eq!((table.hash(again), table.get(again)), (table.hash(first), frame.clone()));
         assert_eq!((table.add(frame), table.collisions()), (first, 0));
+    }
+
+    /// Scenario: places without a function, with and without a binary and an address.
+    /// Guarantee: the name says what is known, and that nothing is.
+    #[test]
+    fn names_of_places() {
+        let places = [
+            ("/usr/lib/libc.so", 0xff, "libc.so!0xff"),
+            ("libc.so", 0, "libc.so!0x0"),
+            ("", 0x7f00, "0x7f00"),
+            ("", 0, "[unknown]"),
+            ("", u64::MAX, "[unknown]"),
+        ];
+        for (mapping, address, name) in places {
+            assert_eq!(place_name(mapping, address), name);
+        }
     }
 
     /// Scenario: a frame whose stored half of the hash another one has already. Guarantee: the collision is counted.

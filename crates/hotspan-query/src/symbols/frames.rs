@@ -8,6 +8,7 @@ use arrow::array::RecordBatch;
 use hashbrown::HashMap;
 use hotspan_lake::arrays::{self, Texts};
 use hotspan_model::FrameKind;
+use hotspan_model::frame::place_name;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::id_search::IdIndex;
@@ -128,7 +129,7 @@ impl<'b> FrameColumns<'b> {
         let mapping = self.modules.get(row);
         let module = mapping.rsplit('/').next().unwrap_or(mapping);
         let function = match self.functions.get(row) {
-            "" => Cow::Owned(format!("{module}!0x{:x}", self.addresses[row])),
+            "" => Cow::Owned(place_name(mapping, self.addresses[row])),
             function => Cow::Borrowed(function),
         };
         FrameEntry {
