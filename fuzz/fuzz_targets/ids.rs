@@ -56,7 +56,8 @@ fuzz_target!(|bytes: &[u8]| {
     let taken = identity.take_text(name, value);
     match classify(name) {
         Some(IdentityLabel::SpanName) => assert!(!taken),
-        Some(_) => assert!(taken),
+        // What can't be read is left to its sample, and leaves nothing here.
+        Some(_) => assert!(taken || identity == Identity::default()),
         None => assert!(!taken || identity.local_root.is_some()),
     }
 });

@@ -43,7 +43,7 @@ impl AppName {
             return Err(AppNameError::Empty);
         }
         check(name, 0, "an application name", "_ . - /", |c| matches!(c, '_' | '.' | '-' | '/'))?;
-        let mut app = Self { name: name.to_owned(), labels: Labels::default() };
+        let mut pairs = Vec::new();
         let labels = labels.split_once('}').map_or(labels, |(labels, _)| labels);
         for pair in labels.split(',') {
             let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -54,9 +54,9 @@ impl AppName {
             // The pair is a part of the text, so its distance from the start is where it stands.
             let at = key.as_ptr() as usize - text.as_ptr() as usize;
             check(key, at, "a label name", "_ .", |c| matches!(c, '_' | '.'))?;
-            app.labels.set(key, value);
+            pairs.push((key, value));
         }
-        Ok(app)
+        Ok(Self { name: name.to_owned(), labels: Labels::from_pairs(pairs) })
     }
 
     /// The type that the last dot-suffix of the name selects, for formats that have none of their own.

@@ -40,7 +40,7 @@ pub fn decode<'a>(text: &'a [u8], options: &DecodeOptions) -> Result<ProfileSet<
         let path = sink.stack(stack.rsplit(';'), offset)?;
         sink.add(path, value, offset)?;
     }
-    Ok(sink.finish())
+    sink.finish()
 }
 
 /// Reads bare stacks: each line is one sample.
@@ -53,7 +53,7 @@ pub fn decode_lines<'a>(text: &'a [u8], options: &DecodeOptions) -> Result<Profi
             sink.add(path, 1, offset)?;
         }
     }
-    Ok(sink.finish())
+    sink.finish()
 }
 
 fn as_text(line: &[u8], offset: usize) -> Result<&str> {
@@ -184,9 +184,9 @@ impl<'a> StackSink<'a> {
         Ok(())
     }
 
-    pub(crate) fn finish(mut self) -> ProfileSet<'a> {
+    pub(crate) fn finish(mut self) -> Result<ProfileSet<'a>> {
         self.builder.set.profiles.push(self.profile);
-        self.builder.set
+        self.builder.finish()
     }
 }
 

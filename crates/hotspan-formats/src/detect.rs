@@ -218,5 +218,6 @@ pub fn into_owned(set: ProfileSet<'_>) -> ProfileSet<'static> {
         links: set.links,
         profiles: profiles.collect(),
         cut_frames: set.cut_frames,
+        cut_texts: set.cut_texts,
     }
 }

@@ -20,6 +20,7 @@ pub mod flame_page;
 pub mod flamebearer;
 pub mod jfr;
 mod json_scan;
+mod kept_beside;
 mod label_roles;
 mod leaf_side;
 pub mod limits;

@@ -10,6 +10,7 @@ use crate::error::DecodeError;
 use crate::file_error::{Fault, FileError, Result, byte_offset};
 use crate::otlp::json::ProfilesJson;
 use crate::otlp::{Outcome, decode_profiles};
+use crate::set_builder::SetBuilder;
 
 const FORMAT: &str = "OTLP profiles";
 
@@ -58,7 +59,8 @@ fn finish<'a>(mut set: ProfileSet<'a>, outcome: &Outcome, options: &DecodeOption
             sample.link = links.get(sample.link as usize).copied().unwrap_or(sample.link);
         }
     }
-    Ok(set)
+    set.cut_texts = outcome.cut_texts;
+    SetBuilder::around(set, FORMAT, options).finish()
 }
 
 fn is_whole(outcome: &Outcome) -> bool {

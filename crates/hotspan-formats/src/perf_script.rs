@@ -83,7 +83,7 @@ pub fn decode<'a>(text: &'a [u8], options: &DecodeOptions) -> Result<ProfileSet<
             head = Some((parse_head(line).ok_or_else(wrong)?, offset));
         }
     }
-    Ok(reader.finish(&labels, options))
+    reader.finish(&labels, options)
 }
 
 struct Reader<'a> {
@@ -145,7 +145,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn finish(mut self, labels: &hotspan_model::Labels, options: &DecodeOptions) -> ProfileSet<'a> {
+    fn finish(mut self, labels: &hotspan_model::Labels, options: &DecodeOptions) -> Result<ProfileSet<'a>> {
         let (first, last) = self.times.unwrap_or((0, 0));
         let placed = options.placed(0, last.saturating_sub(first));
         for (_, profile_type, mut samples) in self.profiles {
@@ -166,7 +166,7 @@ impl<'a> Reader<'a> {
                 samples,
             });
         }
-        self.builder.set
+        self.builder.finish()
     }
 }
 

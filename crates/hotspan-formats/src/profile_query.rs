@@ -116,7 +116,9 @@ impl SampleIds {
             let mut identity = Identity::default();
             identity.take_text(name, value);
             if identity.span.is_none() && identity.trace.is_none() {
-                return Err(ProfileQueryError(format!("{name}: {value:?} is not an id")));
+                return Err(ProfileQueryError(format!(
+                    "{name}: {value:?} is not an id; samples that came with it have it as an attribute, which SQL finds"
+                )));
             }
             ids.spans.extend(identity.span);
             ids.traces.extend(identity.trace);

@@ -95,7 +95,7 @@ pub fn decode_tree<'a>(bytes: &'a [u8], options: &DecodeOptions) -> Result<Profi
         }
     }
     records.finish()?;
-    Ok(sink.finish())
+    sink.finish()
 }
 
 /// Reads a trie: names are stacks in collapsed form, cut at any byte into prefix and continuation.
@@ -133,7 +133,7 @@ pub fn decode_trie<'a>(bytes: &'a [u8], options: &DecodeOptions) -> Result<Profi
         }
     }
     records.finish()?;
-    Ok(sink.finish())
+    sink.finish()
 }
 
 /// Writes a tree as the query API gives it: a virtual root, then depth first, the last child first.

@@ -9,6 +9,7 @@ use hotspan_model::{Labels, Link, ProfileSet, Sample};
 
 use crate::decode_options::DecodeOptions;
 use crate::file_error::{FileError, Result};
+use crate::limits::Limits;
 
 /// What a name, function or place takes: a slot in its table, and its share of the hash maps.
 pub(crate) const SYMBOL_BYTES: usize = 256;
@@ -25,20 +26,27 @@ pub(crate) struct SetBuilder<'a> {
     format: &'static str,
     /// About how many bytes the set takes, without its paths.
     taken: usize,
-    limit: usize,
+    pub(crate) limits: Limits,
 }
 
 impl<'a> SetBuilder<'a> {
     pub(crate) fn new(format: &'static str, options: &DecodeOptions) -> Self {
+        let mut builder = Self::around(ProfileSet::default(), format, options);
+        builder.set.paths.frames.limit_texts(options.limits.max_text_bytes);
+        builder
+    }
+
+    /// For a set that is finished but for what the options say.
+    pub(crate) fn around(set: ProfileSet<'a>, format: &'static str, options: &DecodeOptions) -> Self {
         Self {
-            set: ProfileSet::default(),
+            set,
             labels: HashMap::new(),
             threads: HashMap::new(),
             attributes: HashMap::new(),
             links: HashMap::new(),
             format,
             taken: 0,
-            limit: options.limits.max_decoded_bytes,
+            limits: options.limits.clone(),
         }
     }
 
@@ -70,11 +78,12 @@ impl<'a> SetBuilder<'a> {
 
     /// The same with some bytes on top that may become free again.
     pub(crate) fn check_room_for(&self, bytes: usize, offset: usize) -> Result<()> {
-        if self.taken.saturating_add(self.set.paths.path_bytes()).saturating_add(bytes) <= self.limit {
+        let most = self.limits.max_decoded_bytes;
+        if self.taken.saturating_add(self.set.paths.path_bytes()).saturating_add(bytes) <= most {
             return Ok(());
         }
         let what = "bytes of names, call paths, labels and samples";
-        Err(FileError::too_large(self.format, offset, what, self.limit as u64))
+        Err(FileError::too_large(self.format, offset, what, most as u64))
     }
 
     /// Index of a label set.
@@ -83,8 +92,24 @@ impl<'a> SetBuilder<'a> {
         intern(&mut self.labels, &mut self.set.label_sets, labels, (&mut self.taken, bytes))
     }
 
+    /// A text as far as it may be kept; one that is cut is counted.
+    #[inline]
+    pub(crate) fn kept_text<'t>(&mut self, text: &'t str) -> &'t str {
+        let most = self.limits.max_text_bytes;
+        if text.len() <= most {
+            return text;
+        }
+        self.set.cut_texts += 1;
+        &text[..text.floor_char_boundary(most)]
+    }
+
     /// Index of a thread.
-    pub(crate) fn thread(&mut self, thread: Thread<'a>) -> u32 {
+    pub(crate) fn thread(&mut self, mut thread: Thread<'a>) -> u32 {
+        if thread.name.len() > self.limits.max_text_bytes {
+            let kept = thread.name.floor_char_boundary(self.limits.max_text_bytes);
+            thread.name = Cow::Owned(thread.name[..kept].to_owned());
+            self.set.cut_texts += u64::from(!self.threads.contains_key(&thread));
+        }
         let bytes = if let Cow::Owned(name) = &thread.name { name.len() } else { 0 };
         intern(&mut self.threads, &mut self.set.threads, thread, (&mut self.taken, bytes))
     }

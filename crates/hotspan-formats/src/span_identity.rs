@@ -60,6 +60,11 @@ const EXACT_SPELLINGS: &[(&str, IdentityLabel, Digits)] = &[
 
 const LONGEST_SPELLING: usize = 24;
 
+/// Whether a label with this name holds an id, whatever its value: as a label, each would make a series of its own.
+pub(crate) fn is_id(label_name: &str) -> bool {
+    classify(label_name).is_some_and(|meaning| meaning != IdentityLabel::SpanName)
+}
+
 /// What the label with this name says about a span, if anything; none where that depends on its value.
 pub fn classify(label_name: &str) -> Option<IdentityLabel> {
     spelling(label_name).filter(|(_, digits)| *digits != Digits::SixteenHex).map(|(meaning, _)| meaning)
@@ -106,19 +111,19 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// Takes a label that holds an id. Says whether it was one: if so, it must not become a label, even if its
-    /// value is empty, zero or unreadable, which is how some profilers write "no span".
+    /// Takes a label that holds an id. Says whether it was one, or an empty or zero one, which is how profilers write "no
+    /// span". What can't be read is not taken: by its name ([`is_id`]) it is kept as an attribute, never as a label.
     pub fn take_text(&mut self, label_name: &str, value: &str) -> bool {
         let Some((meaning, digits)) = spelling(label_name).filter(|(_, digits)| digits.may_write(value)) else {
             return false;
         };
-        match meaning {
-            IdentityLabel::Span => self.span = span_id(value, digits).or(self.span),
-            IdentityLabel::LocalRoot => self.local_root = span_id(value, digits).or(self.local_root),
-            IdentityLabel::Trace => self.trace = trace_id(value, digits).or(self.trace),
+        let is_read = match meaning {
+            IdentityLabel::Span => read_into(&mut self.span, span_id(value, digits)),
+            IdentityLabel::LocalRoot => read_into(&mut self.local_root, span_id(value, digits)),
+            IdentityLabel::Trace => read_into(&mut self.trace, trace_id(value, digits)),
             IdentityLabel::SpanName => return false,
-        }
-        true
+        };
+        is_read || says_none(value)
     }
 
     /// Takes a label that holds an id as a number; a negative one is the same 64 bits.
@@ -141,19 +146,35 @@ impl Identity {
         let Some((meaning, _)) = spelling(label_name) else {
             return false;
         };
-        match meaning {
-            IdentityLabel::Span => self.span = SpanId::from_slice(value).or(self.span),
-            IdentityLabel::LocalRoot => self.local_root = SpanId::from_slice(value).or(self.local_root),
-            IdentityLabel::Trace => self.trace = TraceId::from_slice(value).or(self.trace),
+        let is_read = match meaning {
+            IdentityLabel::Span => read_into(&mut self.span, SpanId::from_slice(value)),
+            IdentityLabel::LocalRoot => read_into(&mut self.local_root, SpanId::from_slice(value)),
+            IdentityLabel::Trace => read_into(&mut self.trace, TraceId::from_slice(value)),
             IdentityLabel::SpanName => return false,
-        }
-        true
+        };
+        is_read || value.iter().all(|byte| *byte == 0)
     }
 
     /// The link these ids make. Without a span of its own, the sample belongs to the local root.
     pub fn link(&self) -> Link {
         Link { trace_id: self.trace.unwrap_or_default(), span_id: self.span.or(self.local_root).unwrap_or_default() }
     }
+}
+
+/// Takes down an id that was read. Says whether it was.
+fn read_into<I>(slot: &mut Option<I>, id: Option<I>) -> bool {
+    let is_read = id.is_some();
+    if is_read {
+        *slot = id;
+    }
+    is_read
+}
+
+/// Whether a text is one of those that stand for no id: nothing, or zeros however they are written.
+fn says_none(text: &str) -> bool {
+    let text = text.trim();
+    hex(text).bytes().all(|byte| matches!(byte, b'0' | b'-'))
+        || base64_bytes(text).is_some_and(|bytes| matches!(bytes.len(), 8 | 16) && bytes.iter().all(|byte| *byte == 0))
 }
 
 /// A span id as scripts and people write it: hex of either case, padded if short, or base64.
@@ -286,14 +307,20 @@ mod tests {
         assert_eq!(parse_trace_id("                      "), None);
     }
 
-    /// Scenario: "no span" as profilers write it, and a sample that names only its local root.
-    /// Guarantee: taken out of the labels without a link; linked to the local root.
+    /// Scenario: "no span" as profilers write it, what can't be read, and a sample that names only its local root.
+    /// Guarantee: the first are taken without a link, the second are not; the last is linked to the local root.
     #[test]
     fn nothing_and_local_root() {
         let mut identity = Identity::default();
-        for text in ["", "0000000000000000", "0", "not an id"] {
-            assert!(identity.take_text("span_id", text));
+        for text in ["", " ", "0000000000000000", "0", "0x0", "AAAAAAAAAAA=", "00000000-0000-0000-0000-000000000000"] {
+            assert!(identity.take_text("span_id", text), "{text}");
+            assert!(identity.take_text("dd.trace_id", text), "{text}");
         }
+        for text in ["not an id", "550e8400-e29b-41d4-a716-446655440000", "0 0"] {
+            assert!(!identity.take_text("span_id", text) && !identity.take_text("trace_id", text), "{text}");
+        }
+        assert!(identity.take_bytes("span_id", &[0; 8]) && !identity.take_bytes("span_id", &[1; 7]));
+        assert!(is_id("span_id") && is_id("dd.local_root_span_id") && !is_id("span_name") && !is_id("transaction.id"));
         assert_eq!(identity.link(), Link::default());
         for name in ["local root span id", "local.root.span.id", "localRootSpanId"] {
             let mut identity = Identity::default();

@@ -163,6 +163,8 @@ pub struct FrameTable<'a> {
     /// Those that were added as a whole.
     index: HashMap<u64, FrameIndex>,
     collisions: u64,
+    max_text_bytes: usize,
+    cut_texts: u64,
 }
 
 /// About what a text takes in a [`FrameTable`], beside its bytes.
@@ -194,18 +196,49 @@ impl Default for FrameTable<'_> {
             hashes: Vec::new(),
             index: HashMap::new(),
             collisions: 0,
+            max_text_bytes: usize::MAX,
+            cut_texts: 0,
         }
     }
 }
 
 impl<'a> FrameTable<'a> {
+    /// Cuts texts that are longer, from now on. JSON is not cut, since half of it can't be read.
+    pub fn limit_texts(&mut self, max_bytes: usize) {
+        self.max_text_bytes = max_bytes;
+    }
+
+    /// How many texts were cut.
+    pub fn cut_texts(&self) -> u64 {
+        self.cut_texts
+    }
+
     /// Adds a text. Nobody looks whether it is there already: who has tables of texts adds each once.
-    pub fn text(&mut self, text: Cow<'a, str>) -> TextIndex {
+    pub fn text(&mut self, mut text: Cow<'a, str>) -> TextIndex {
+        if text.len() > self.max_text_bytes {
+            text = self.shortened(text);
+        }
+        self.json(text)
+    }
+
+    /// Adds JSON, which is a text that stays whole.
+    pub fn json(&mut self, text: Cow<'a, str>) -> TextIndex {
         if text.is_empty() {
             return 0;
         }
         self.texts.push(Text::new(text));
         (self.texts.len() - 1) as TextIndex
+    }
+
+    #[cold]
+    fn shortened(&mut self, text: Cow<'a, str>) -> Cow<'a, str> {
+        self.cut_texts += 1;
+        let end = text.floor_char_boundary(self.max_text_bytes);
+        match text {
+            Cow::Borrowed(text) => Cow::Borrowed(&text[..end]),
+            // A copy of what is kept, since the rest would stay in memory with it.
+            Cow::Owned(text) => Cow::Owned(text[..end].to_owned()),
+        }
     }
 
     /// Adds a function of texts that are in the table. As with texts, nobody looks whether it is there already.
@@ -237,7 +270,7 @@ impl<'a> FrameTable<'a> {
 
     /// Adds a frame, or finds it among those that were added this way.
     pub fn add(&mut self, frame: Frame<'a>) -> FrameIndex {
-        let (texts, functions) = (self.texts.len(), self.functions.len());
+        let (texts, functions, cut_texts) = (self.texts.len(), self.functions.len(), self.cut_texts);
         let function = CodedFunction {
             name: self.text(frame.function),
             system_name: self.text(frame.system_name),
@@ -252,7 +285,7 @@ impl<'a> FrameTable<'a> {
             build_id: self.text(frame.build_id),
             address: frame.address,
             kind: frame.kind,
-            attributes: self.text(frame.attributes),
+            attributes: self.json(frame.attributes),
         };
         let hash = self.identity(&coded);
         match self.index.get(&hash.id) {
@@ -260,6 +293,7 @@ impl<'a> FrameTable<'a> {
                 self.collisions += u64::from(self.hashes[*known as usize] != hash);
                 self.texts.truncate(texts);
                 self.functions.truncate(functions);
+                self.cut_texts = cut_texts;
                 *known
             }
             None => {
@@ -370,6 +404,8 @@ impl<'a> FrameTable<'a> {
             hashes: self.hashes,
             index: self.index,
             collisions: self.collisions,
+            max_text_bytes: self.max_text_bytes,
+            cut_texts: self.cut_texts,
         }
     }
 }
@@ -416,6 +452,20 @@ mod tests {
         let again = table.add_coded(CodedFrame { function, line: 7, ..CodedFrame::default() });
         assert_eq!((table.hash(again), table.get(again)), (table.hash(first), frame.clone()));
         assert_eq!((table.add(frame), table.collisions()), (first, 0));
+    }
+
+    /// Scenario: a name longer than the limit, inside a character, again, and with JSON that is longer still.
+    /// Guarantee: it is cut before the character and counted once; the JSON stays whole.
+    #[test]
+    fn long_texts_are_cut_once() {
+        let mut table = FrameTable::default();
+        table.limit_texts(4);
+        let json = "{\"a\":true}";
+        let frame = Frame { attributes: json.into(), ..Frame::named("größe") };
+        let first = table.add(frame.clone());
+        assert_eq!((table.add(frame), table.cut_texts()), (first, 1));
+        assert_eq!((table.get(first).function, table.get(first).attributes), ("grö".into(), json.into()));
+        assert_eq!(table.add(Frame { attributes: json.into(), ..Frame::named("grö") }), first);
     }
 
     /// Scenario: places without a function, with and without a binary and an address.

@@ -20,13 +20,20 @@ pub const PROFILE_SOURCE: &str = "profile_source";
 pub struct Labels(Vec<(String, String)>);
 
 impl Labels {
-    /// A set from pairs in any order; of equal names the later one wins.
+    /// A set from pairs in any order; of equal names the later one wins. Pairs are sorted once: senders may have many.
     pub fn from_pairs<N: Into<String>, V: Into<String>>(pairs: impl IntoIterator<Item = (N, V)>) -> Self {
-        let mut labels = Self::default();
-        for (name, value) in pairs {
-            labels.set(name, value);
-        }
-        labels
+        let mut labels: Vec<(String, String)> =
+            pairs.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
+        // The sort is stable, so that of equal names the last one came last.
+        labels.sort_by(|one, other| one.0.cmp(&other.0));
+        labels.dedup_by(|later, kept| {
+            let same = later.0 == kept.0;
+            if same {
+                std::mem::swap(&mut later.1, &mut kept.1);
+            }
+            same
+        });
+        Self(labels)
     }
 
     /// Sets a label, replacing the value it had.
@@ -113,5 +120,12 @@ mod tests {
         let shifted = Labels::from_pairs([("a", "1b"), ("", "2")]);
         assert_eq!(a.identity(), b.identity());
         assert_ne!(a.identity(), shifted.identity());
+    }
+
+    /// Scenario: names that come again, three times, and between others. Guarantee: one of each, with its last value.
+    #[test]
+    fn the_last_of_equal_names_wins() {
+        let labels = Labels::from_pairs([("b", "1"), ("a", "2"), ("b", "3"), ("c", "4"), ("b", "5")]);
+        assert!(labels.iter().eq([("a", "2"), ("b", "5"), ("c", "4")]));
     }
 }

@@ -27,6 +27,8 @@ pub struct ProfileSet<'a> {
     pub profiles: Vec<Profile<'a>>,
     /// Frames that were cut because a stack was deeper than the limit (R4: counted, never silent).
     pub cut_frames: u64,
+    /// Texts that were longer than the limit, and are kept up to it (R4).
+    pub cut_texts: u64,
 }
 
 impl Default for ProfileSet<'_> {
@@ -39,6 +41,7 @@ impl Default for ProfileSet<'_> {
             links: vec![Link::default()],
             profiles: Vec::new(),
             cut_frames: 0,
+            cut_texts: 0,
         }
     }
 }

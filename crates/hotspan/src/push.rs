@@ -124,10 +124,14 @@ fn push(client: &Client, query: &[(&str, &str)], path: &Path) -> anyhow::Result<
         0 => String::new(),
         cut => format!(", without {} of stacks that are too deep", counted(cut, "frame")),
     };
+    let shortened = match count("cut_texts") {
+        0 => String::new(),
+        cut => format!(", {} cut to limits.max_text_bytes", counted(cut, "text")),
+    };
     let types = answer["profile_types"].as_array().into_iter().flatten().filter_map(|id| short_name(id.as_str()?));
     let types = types.collect::<Vec<_>>().join(", ");
     let (profiles, samples) = (counted(count("profiles"), "profile"), counted(count("samples"), "sample"));
-    Ok(format!("{profiles} with {samples} stored{again}{cut} ({types})"))
+    Ok(format!("{profiles} with {samples} stored{again}{cut}{shortened} ({types})"))
 }
 
 /// A reader that moves a bar.

@@ -57,7 +57,7 @@ fn every_metric_is_documented() {
     assert_eq!(value(&text, "hotspan_queries_seconds_count{api=\"tempo\"}"), 1.0);
 }
 
-/// Scenario: stacks deeper than the limit by OTLP and as a file, a text that is too long, one that is not UTF-8, and a sample
+/// Scenario: stacks deeper than the limit by OTLP and as a file, texts that are too long in both, one that is not UTF-8, and a sample
 /// that names a link which is not there.
 /// Guarantee: all but that sample is stored; every change and drop is in the answer and in the metrics.
 #[test]
@@ -76,9 +76,11 @@ fn what_is_changed_or_left_out_is_told_and_counted() {
     for part in ["more than 2 frames, of which 2 in all were cut", "limits.max_stack_depth", "samples[1].link_index"] {
         assert!(told.error_message.contains(part), "{}", told.error_message);
     }
-    let file = server.post("/api/v1/profiles?service=shop", "text/plain", b"main;a;b;c;d 5\n").unwrap();
+    let stacks = b"main;a;b;c;a_function_of_more_than_sixteen_bytes 5\n";
+    let file = server.post("/api/v1/profiles?service=shop", "text/plain", stacks).unwrap();
     let stored: serde_json::Value = serde_json::from_slice(&file.body).unwrap();
     assert_eq!((&stored["samples"], &stored["cut_frames"]), (&1.into(), &3.into()), "{stored}");
+    assert_eq!(stored["cut_texts"], 1, "{stored}");
 
     let span = |id: u8, name: &str| Span {
         trace_id: vec![id; 16],
@@ -101,6 +103,7 @@ fn what_is_changed_or_left_out_is_told_and_counted() {
     assert_eq!(value(&text, "hotspan_cut_frames_total"), 5.0);
     assert_eq!(value(&text, "hotspan_rejected_samples_total"), 1.0);
     assert_eq!(value(&text, "hotspan_cut_texts_total{signal=\"traces\"}"), 1.0);
+    assert_eq!(value(&text, "hotspan_cut_texts_total{signal=\"profiles\"}"), 1.0);
     assert_eq!(value(&text, "hotspan_repaired_texts_total{signal=\"traces\"}"), 1.0);
 }
 

@@ -85,6 +85,33 @@ fn go_client_upload() {
     assert!(!names.contains(&"otel.scope.name") && !names.contains(&"__session_id__"), "{names:?}");
 }
 
+/// Scenario: a name with 301 labels, one of which is 10,000 bytes long; a name whose span id is a UUID.
+/// Guarantee: the series has as many labels as it may, and the others are beside the profile; the id is an attribute of the
+/// samples, no label and no link.
+#[test]
+fn what_cannot_be_a_label_is_kept_beside() {
+    let (_store, server) = Server::fresh();
+    let now = now_nanos() / 1_000_000_000 - 60;
+    let many: Vec<String> = (0..300).map(|number| format!("l{number:03}=v{number}")).collect();
+    let long = "x".repeat(10_000);
+    ingest_stacks(&server, &format!("many.cpu{{{},a_long_one={long}}}", many.join(",")), now, "main 5\n");
+    let uuid = "550e8400-e29b-41d4-a716-446655440000";
+    ingest_stacks(&server, &format!("badid.cpu{{span_id={uuid}}}"), now, "main 7\n");
+    let names =
+        ask_json(&server, "LabelNames", &always(json!({"matchers": [r#"{service_name="many"}"#]})))["names"].clone();
+    let names: Vec<&str> = names.as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
+    let labels = names.iter().filter(|name| !name.starts_with("__")).count();
+    assert_eq!((labels, names.contains(&"l126"), names.contains(&"l127")), (128, true, false), "{names:?}");
+    assert_eq!(total(&flame(&server, CPU, r#"{l126="v126"}"#)), 5);
+    let rows = |query: &str| server.post_json("/api/v1/sql", &json!({ "query": query }))["rows"].clone();
+    let beside = rows("SELECT attributes FROM profiles WHERE attributes LIKE '%l299%'").to_string();
+    assert!(beside.contains(r#"\"l299\":\"v299\""#) && beside.contains(&long), "{beside}");
+    let samples = rows(&format!("SELECT value, attributes FROM samples WHERE attributes LIKE '%{uuid}%'"));
+    assert_eq!(samples, json!([{"value": 7, "attributes": format!(r#"{{"span_id":"{uuid}"}}"#)}]));
+    let names = ask_json(&server, "LabelNames", &always(json!({})))["names"].to_string();
+    assert!(!names.contains("span_id"), "{names}");
+}
+
 /// Scenario: one set of stacks as collapsed groups, lines, tree and trie, each under a name of its own.
 /// Guarantee: all give the same flame graph, in nanoseconds by the rate that was said.
 #[test]

@@ -51,7 +51,7 @@ pub fn decode<'a>(bytes: &'a [u8], options: &DecodeOptions) -> Result<ProfileSet
         callers = walk.level((depth, *offset), &file.numbers[start..*end], &callers)?;
         start = *end;
     }
-    Ok(walk.sink.finish())
+    walk.sink.finish()
 }
 
 impl<'a> File<'a> {

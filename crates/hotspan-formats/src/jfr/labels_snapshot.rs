@@ -70,16 +70,17 @@ impl LabelsSnapshot {
             }
         }
         for (context, pairs) in contexts {
-            let mut labels = Labels::default();
+            let mut labels = Vec::new();
             let mut identity = Identity::default();
             for (name, value) in pairs {
                 if let (Some(name), Some(value)) = (snapshot.strings.get(&name), snapshot.strings.get(&value))
                     && !identity.take_text(name, value)
                 {
                     take(LABEL_BYTES + name.len() + value.len(), bytes.len())?;
-                    labels.set(name.clone(), value.clone());
+                    labels.push((name.as_str(), value.as_str()));
                 }
             }
+            let labels = Labels::from_pairs(labels);
             snapshot.contexts.insert(context, (labels, identity.link()));
         }
         Ok(snapshot)
@@ -109,11 +110,44 @@ fn read_context(field: &Field<'_>, limits: &Limits, labels: &mut Vec<(u64, u64)>
                     _ => {}
                 }
             }
-            if labels.len() == limits.max_labels {
+            // Those that a series can't have are kept beside its samples, but nobody has very many.
+            if labels.len() == limits.max_item_bytes / LABEL_BYTES {
                 return Err(FileError::too_large(FORMAT, entry.offset, "labels of a context", labels.len() as u64));
             }
             labels.push((name, value));
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protobuf::{put_bytes, put_number};
+
+    /// Scenario: a context with more labels than a series may have, one of them an id that can't be read.
+    /// Guarantee: all are read, to be kept beside the samples; the recording is not refused.
+    #[test]
+    fn contexts_may_have_many_labels() {
+        let message = |fields: &[(u64, u64)]| {
+            let mut bytes = Vec::new();
+            fields.iter().for_each(|(field, number)| put_number(&mut bytes, *field, *number));
+            bytes
+        };
+        let (mut context, mut part) = (Vec::new(), Vec::new());
+        for number in 1..=5 {
+            put_bytes(&mut context, 1, &message(&[(1, number), (2, number)]));
+            let mut string = message(&[(1, number)]);
+            let text = if number == 5 { "span_id".to_owned() } else { format!("l{number}") };
+            put_bytes(&mut string, 2, text.as_bytes());
+            put_bytes(&mut part, 2, &string);
+        }
+        let mut entry = message(&[(1, 7)]);
+        put_bytes(&mut entry, 2, &context);
+        put_bytes(&mut part, 1, &entry);
+        let limits = Limits { max_labels: 2, ..Limits::default() };
+        let snapshot = LabelsSnapshot::read(&part, &limits).unwrap();
+        let (labels, link) = snapshot.context(7).unwrap();
+        assert_eq!((labels.len(), labels.get("span_id"), *link), (5, Some("span_id"), Link::default()));
+    }
 }

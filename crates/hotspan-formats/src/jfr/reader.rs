@@ -35,7 +35,7 @@ pub fn decode(bytes: &[u8], labels_part: Option<&[u8]>, options: &DecodeOptions)
         recording.add_chunk(&Chunk::open(&bytes[at..end], at)?)?;
         at = end;
     }
-    Ok(recording.finish())
+    recording.finish()
 }
 
 /// Constants are found again by 32-bit places; and a chunk is all that a stream holds in memory.
@@ -151,7 +151,7 @@ impl<R: Read> JfrReader<R> {
             let far_spans = std::mem::take(&mut self.carried.far_spans);
             let carried = std::mem::replace(&mut self.carried, Carried { far_spans, ..Carried::default() });
             let recording = Recording::new(&self.options, &self.snapshot, carried);
-            return Ok(recording.finish_memory(kept));
+            return recording.finish_memory(kept);
         }
         let header = Header::read(&self.buffer, self.at)?;
         check_chunk_size(header.size, self.at, &self.options)?;

@@ -365,7 +365,7 @@ impl<'o> Recording<'o> {
         let mut json = String::new();
         if !name.is_empty() {
             json.push_str("{\"jfr.class\":");
-            write_json_string(&name, &mut json);
+            write_json_string(self.builder.kept_text(&name), &mut json);
             json.push('}');
         }
         let attributes = self.builder.attributes(json);
@@ -374,10 +374,10 @@ impl<'o> Recording<'o> {
     }
 
     /// The profiles of everything that was added, what is in use at the end among them.
-    pub(super) fn finish(mut self) -> ProfileSet<'static> {
+    pub(super) fn finish(mut self) -> Result<ProfileSet<'static>> {
         self.add_memory_in_use();
         self.spans.apply(self.columns.iter_mut().flatten(), &mut self.builder);
-        self.into_profiles().0
+        Ok(self.into_profiles()?.0)
     }
 
     /// The profiles of a chunk, and what it leaves to those that follow. What is in use is told at the end alone.
@@ -391,16 +391,16 @@ impl<'o> Recording<'o> {
         self.spans.apply(samples.chain(self.carried.native_memory.new_samples()), &mut self.builder);
         self.builder.check_room(offset)?;
         self.carried.native_memory.keep(&self.builder.set, kept, offset)?;
-        Ok(self.into_profiles())
+        self.into_profiles()
     }
 
     /// The profiles of what was in use after the last chunk, if anything was.
-    pub(super) fn finish_memory(mut self, kept: KeptMemory) -> Option<ProfileSet<'static>> {
+    pub(super) fn finish_memory(mut self, kept: KeptMemory) -> Result<Option<ProfileSet<'static>>> {
         self.builder = kept.tables;
         (self.time, self.end) = self.carried.time_range;
         self.add_memory_in_use();
-        let (set, _) = self.into_profiles();
-        (!set.profiles.is_empty()).then_some(set)
+        let (set, _) = self.into_profiles()?;
+        Ok((!set.profiles.is_empty()).then_some(set))
     }
 
     fn add_memory_in_use(&mut self) {
@@ -410,7 +410,7 @@ impl<'o> Recording<'o> {
         }
     }
 
-    fn into_profiles(mut self) -> (ProfileSet<'static>, Carried) {
+    fn into_profiles(mut self) -> Result<(ProfileSet<'static>, Carried)> {
         let settings = &self.carried.settings;
         let (time, duration) = self.options.time_range(self.time, self.end.saturating_sub(self.time));
         for (column, samples) in Column::ALL.into_iter().zip(self.columns) {
@@ -433,6 +433,6 @@ impl<'o> Recording<'o> {
                 samples,
             });
         }
-        (self.builder.set, self.carried)
+        Ok((self.builder.finish()?, self.carried))
     }
 }

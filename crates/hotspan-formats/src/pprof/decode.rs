@@ -23,6 +23,7 @@ use crate::set_builder::SetBuilder;
 pub fn decode<'a>(bytes: &'a [u8], options: &DecodeOptions) -> Result<ProfileSet<'a>> {
     let outline = Outline::scan(bytes, options)?;
     let mut builder = SetBuilder::new(FORMAT, options);
+    builder.set.cut_texts = outline.cut_texts;
     let (symbols, mappings) = Symbols::resolve(&outline, &mut builder.set.paths)?;
     let (labels, default_link) = options.series();
 
@@ -72,7 +73,7 @@ pub fn decode<'a>(bytes: &'a [u8], options: &DecodeOptions) -> Result<ProfileSet
             samples,
         });
     }
-    Ok(builder.set)
+    builder.finish()
 }
 
 /// Buffers that live as long as the file.

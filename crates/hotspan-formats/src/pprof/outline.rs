@@ -17,6 +17,8 @@ pub(super) struct Outline<'a> {
     pub(super) locations: Vec<Message<'a>>,
     pub(super) functions: Vec<Message<'a>>,
     pub(super) strings: Vec<&'a str>,
+    /// How many of them were longer than the limit, and are cut.
+    pub(super) cut_texts: u64,
     pub(super) period_type: Option<Message<'a>>,
     pub(super) time_nanos: i64,
     pub(super) duration_nanos: i64,
@@ -70,6 +72,7 @@ impl<'a> Outline<'a> {
             max_table_bytes: options.limits.max_decoded_bytes,
             ..Self::default()
         };
+        let max_text_bytes = options.limits.max_text_bytes;
         let mut symbols = 0;
         let mut fields = Fields::new(FORMAT, bytes, 0);
         while let Some(field) = fields.next()? {
@@ -91,7 +94,12 @@ impl<'a> Outline<'a> {
                         3 => outline.mappings.push((field.bytes()?, field.offset)),
                         4 => outline.locations.push((field.bytes()?, field.offset)),
                         5 => outline.functions.push((field.bytes()?, field.offset)),
-                        _ => outline.strings.push(field.text()?),
+                        _ => {
+                            let text = field.text()?;
+                            let kept = text.floor_char_boundary(max_text_bytes);
+                            outline.cut_texts += u64::from(kept < text.len());
+                            outline.strings.push(&text[..kept]);
+                        }
                     }
                 }
                 7 => outline.drop_frames = Index::of(&field)?,

@@ -15,7 +15,7 @@ use crate::label_roles::{self, LabelRole};
 use crate::limits::Limits;
 use crate::protobuf::Fields;
 use crate::set_builder::SetBuilder;
-use crate::span_identity::Identity;
+use crate::span_identity::{Identity, is_id};
 
 /// What the labels of a sample come down to: indexes into the tables of the set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -170,9 +170,12 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Labels select series: internal ones and overlong or overmany ones can't.
+    /// Labels select series: internal ones, ids that can't be read, and overlong or overmany ones can't.
     fn may_be_label(&self, key: &str, text: &str) -> bool {
-        !key.starts_with("__") && text.len() <= self.max_label_bytes && self.labels.len() < self.max_labels
+        !key.starts_with("__")
+            && !is_id(key)
+            && text.len() <= self.max_label_bytes
+            && self.labels.len() < self.max_labels
     }
 
     /// What is neither a label nor an id stays beside the sample: numbers would make a series each.

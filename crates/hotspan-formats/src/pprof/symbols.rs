@@ -95,7 +95,7 @@ impl Symbols {
         paths.reserve(expected.min(MAX_AHEAD), outline.samples.len().min(MAX_AHEAD));
         let mut symbols =
             Self { frames: Vec::with_capacity(expected.min(MAX_AHEAD)), locations: IdTable::with_expected(expected) };
-        let folded_text = paths.frames.text(Cow::Borrowed(FOLDED));
+        let folded_text = paths.frames.json(Cow::Borrowed(FOLDED));
         let mut lines: Vec<(u64, i64, i64)> = Vec::new();
         // Two bytes make a line, and each line makes a frame.
         let max_frames = outline.max_table_bytes / (FRAME_BYTES + size_of::<(u64, i64, i64)>());

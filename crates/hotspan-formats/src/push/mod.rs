@@ -6,6 +6,8 @@
 mod json;
 mod protobuf;
 
+use std::collections::BTreeMap;
+
 use hotspan_model::Labels;
 
 use crate::limits::Limits;
@@ -15,6 +17,8 @@ pub use protobuf::each_profile;
 
 /// Profiles of one series in one request; clients send one.
 const MAX_PROFILES: usize = 4096;
+/// About what a label takes, beside its texts.
+const LABEL_BYTES: usize = 64;
 
 /// What is wrong with a request, and where.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -47,7 +51,10 @@ pub type TakeProfile<'f, E> = dyn FnMut(PushedProfile<'_>) -> Result<(), E> + 'f
 struct Series<'l, R> {
     limits: &'l Limits,
     index: usize,
-    labels: Labels,
+    /// By name, of which the last one counts.
+    labels: BTreeMap<String, String>,
+    /// About what these take.
+    label_bytes: usize,
     /// By their places; those without bytes are left out, which is how protobuf writes them as well.
     raw_profiles: Vec<(usize, R)>,
     samples: usize,
@@ -55,22 +62,22 @@ struct Series<'l, R> {
 
 impl<'l, R: AsRef<[u8]>> Series<'l, R> {
     fn new(limits: &'l Limits, index: usize) -> Self {
-        Self { limits, index, labels: Labels::default(), raw_profiles: Vec::new(), samples: 0 }
+        Self { limits, index, labels: BTreeMap::new(), label_bytes: 0, raw_profiles: Vec::new(), samples: 0 }
     }
 
+    /// Adds a label. One that a series can't have is kept beside its profiles; but all of them have to fit into memory (R5).
     fn add_label(&mut self, name: &str, value: &str) -> Result<(), PushError> {
-        let Limits { max_labels, max_label_bytes, .. } = self.limits;
+        let most = self.limits.max_item_bytes;
         let wrong = |problem: String| Err(PushError(format!("series[{}] has {problem}", self.index)));
-        if self.labels.len() >= *max_labels {
-            return wrong(format!("more than {max_labels} labels"));
-        }
         if name.is_empty() {
             return wrong("a label without a name".to_owned());
         }
-        if name.len() + value.len() > 2 * max_label_bytes {
-            return wrong("a label that is too long".to_owned());
+        let bytes_of = |value: &str| name.len() + value.len() + LABEL_BYTES;
+        let replaced = self.labels.insert(name.to_owned(), value.to_owned()).map_or(0, |value| bytes_of(&value));
+        self.label_bytes = self.label_bytes + bytes_of(value) - replaced;
+        if self.label_bytes > most {
+            return wrong(format!("labels of more than {most} bytes (limits.max_item_bytes)"));
         }
-        self.labels.set(name, value);
         Ok(())
     }
 
@@ -86,10 +93,10 @@ impl<'l, R: AsRef<[u8]>> Series<'l, R> {
         Ok(())
     }
 
-    fn give<E>(&self, take: &mut TakeProfile<'_, E>) -> Result<(), E> {
-        let Self { labels, index: series, .. } = self;
+    fn give<E>(self, take: &mut TakeProfile<'_, E>) -> Result<(), E> {
+        let (labels, series) = (Labels::from_pairs(self.labels), self.index);
         self.raw_profiles.iter().try_for_each(|(sample, raw)| {
-            take(PushedProfile { labels, raw: raw.as_ref(), series: *series, sample: *sample })
+            take(PushedProfile { labels: &labels, raw: raw.as_ref(), series, sample: *sample })
         })
     }
 }
@@ -157,18 +164,17 @@ mod tests {
     /// Scenario: requests that are broken, or hold more than a limit allows. Guarantee: refused, with what and where.
     #[test]
     fn what_is_wrong_is_named() {
-        let limits = Limits { max_labels: 1, max_label_bytes: 4, ..Limits::default() };
+        let limits = Limits { max_item_bytes: 2 * LABEL_BYTES + 4, ..Limits::default() };
         let in_second = |series: &[u8]| [field(1, &[]), field(1, series)].concat();
         let json = |series: &str| format!(r#"{{"series": [{{}}, {series}]}}"#).into_bytes();
         let many = (0..MAX_PROFILES).map(|_| r#"{"rawProfile": "eg"}"#).collect::<Vec<_>>().join(",");
         for (message, problem) in [
             (vec![0x0a, 5, 0], "broken: PushRequest: at byte 3: expected 5 bytes of field 1"),
-            (in_second(&[label("a", "b"), label("c", "d")].concat()), "series[1] has more than 1 labels"),
+            (in_second(&[label("a", "b"), label("c", "de")].concat()), "series[1] has labels of more than 132 bytes"),
             (in_second(&label("", "b")), "series[1] has a label without a name"),
-            (in_second(&label("abcd", "efghi")), "series[1] has a label that is too long"),
             (in_second(&field(1, &field(1, &[0xff]))), "UTF-8"),
             (in_second(&field(2, &field(1, b"z")).repeat(MAX_PROFILES)), "series[1] has 4096 profiles"),
-            (json(r#"{"labels": [{"name": "a"}, {"name": "b"}]}"#), "series[1] has more than 1 labels"),
+            (json(r#"{"labels": [{"name": "abc"}, {"name": "de"}]}"#), "(limits.max_item_bytes)"),
             (json(r#"{"labels": [{"value": "b"}]}"#), "series[1] has a label without a name"),
             (json(r#"{"samples": [{}, {"rawProfile": "!"}]}"#), "series[1].samples[1].rawProfile is not base64"),
             (json(&format!(r#"{{"samples": [{many}]}}"#)), "series[1] has 4096 profiles"),
@@ -179,6 +185,16 @@ mod tests {
             let error = read(&message, &limits).unwrap_err();
             assert!(error.contains(problem), "{problem}: {error}");
         }
+    }
+
+    /// Scenario: a series with more labels than a series may have, and one that is too long. Guarantee: all are handed on, to be
+    /// kept beside the profile.
+    #[test]
+    fn labels_beyond_the_limits_are_handed_on() {
+        let limits = Limits { max_labels: 1, max_label_bytes: 4, ..Limits::default() };
+        let series = [label("b", "efghi"), label("a", "x"), label("b", "again"), field(2, &field(1, b"z"))].concat();
+        let profiles = read(&field(1, &series), &limits).unwrap();
+        assert_eq!(profiles[0].1, Labels::from_pairs([("a", "x"), ("b", "again")]));
     }
 
     /// Scenario: a profile that is refused for a reason of its own. Guarantee: that reason is the answer, in JSON as well.

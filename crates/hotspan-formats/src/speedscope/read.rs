@@ -67,7 +67,7 @@ pub fn decode<'a>(bytes: &'a [u8], options: &DecodeOptions) -> Result<ProfileSet
             (_, other) => tokens.skip(&other)?,
         }
     }
-    Ok(file.finish())
+    file.finish()
 }
 
 /// A file that is being read.
@@ -183,7 +183,7 @@ impl<'a> File<'_, 'a> {
     }
 
     /// Gives everything its place in time.
-    fn finish(mut self) -> ProfileSet<'a> {
+    fn finish(mut self) -> Result<ProfileSet<'a>> {
         let (first, last) = self.times.unwrap_or((0, 0));
         let placed = self.options.placed(0, last.saturating_sub(first));
         for profile in &mut self.builder.set.profiles {
@@ -193,7 +193,7 @@ impl<'a> File<'_, 'a> {
                 (sample.time, sample.timed) = placed.sample_time(since_start);
             }
         }
-        self.builder.set
+        self.builder.finish()
     }
 
     /// The stacks of a profile of either kind, with their times.

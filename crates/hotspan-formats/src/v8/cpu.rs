@@ -107,7 +107,7 @@ pub fn decode<'a>(bytes: &'a [u8], options: &DecodeOptions) -> Result<ProfileSet
         let labels = labels.clone();
         builder.set.profiles.push(Profile { id: None, profile_type, labels, time, duration, period, context, samples });
     }
-    Ok(builder.set)
+    builder.finish()
 }
 
 impl<'a> File<'a> {

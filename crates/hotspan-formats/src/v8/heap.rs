@@ -79,7 +79,7 @@ pub fn decode<'a>(bytes: &'a [u8], options: &DecodeOptions) -> Result<ProfileSet
         context: ProfileContext { source: Cow::Borrowed(FORMAT), ..ProfileContext::default() },
         samples,
     });
-    Ok(builder.set)
+    builder.finish()
 }
 
 fn read<'a>(bytes: &'a [u8], builder: &mut SetBuilder<'_>) -> Result<(Vec<Node<'a>>, Vec<Allocation>)> {

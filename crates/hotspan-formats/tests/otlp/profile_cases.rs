@@ -241,6 +241,28 @@ fn ids_become_links_never_labels() {
     });
 }
 
+/// Scenario: ids that can't be read: of a sample as text and as bytes, of the resource.
+/// Guarantee: no link and no label, but attributes of the sample; that of the resource stays with it.
+#[test]
+fn unreadable_ids_become_attributes() {
+    let mut builder = Builder::new();
+    let stack_index = builder.function_stack(&["f"]);
+    let span = builder.text_attribute("span_id", "550e8400-e29b-41d4-a716-446655440000");
+    let trace = builder.attribute("trace_id", Value::BytesValue(vec![1; 3]));
+    let attribute_indices = vec![span, trace];
+    let sample = Sample { stack_index, attribute_indices, values: vec![1], ..Sample::default() };
+    let profile = builder.cpu_profile(vec![sample]);
+    let request = builder.request(&[("trace_id", "not an id")], vec![profile]);
+    with_set(&request, |set, _| {
+        let sample = &set.profiles[0].samples[0];
+        let attributes = &set.attribute_sets[sample.attributes as usize];
+        assert!(attributes.contains(r#""span_id":"550e8400-e29b-41d4-a716-446655440000""#), "{attributes}");
+        assert!(attributes.contains("\"trace_id\":"), "{attributes}");
+        assert_eq!((sample.link, sample.labels, set.profiles[0].labels.get("trace_id")), (0, 0, None));
+        assert!(set.profiles[0].context.resource.contains("not an id"), "{}", set.profiles[0].context.resource);
+    });
+}
+
 /// Scenario: a host-wide profile whose samples name their service.
 /// Guarantee: one profile for each service; the id stays with one of them.
 #[test]

@@ -1,7 +1,7 @@
 //! The straightforward translation of profile requests from the generated types: every sample looks up everything
 //! anew, nothing is remembered, nothing is shared.
 
-use hotspan_formats::span_identity::Identity;
+use hotspan_formats::span_identity::{Identity, IdentityLabel, classify};
 use hotspan_model::attribute::{write_json_object, write_json_string};
 use hotspan_model::{Attribute, Frame, FrameKind, Labels, Link, ProfileSet, SpanId, TraceId, Value};
 use opentelemetry_proto::tonic::collector::profiles::v1development::ExportProfilesServiceRequest;
@@ -118,7 +118,9 @@ impl Around {
     fn label(&mut self, attributes: &[Attribute<'_>]) {
         for attribute in attributes {
             let value = match &attribute.value {
-                value if take_identity(&mut self.identity, &attribute.key, value) => continue,
+                value if take_identity(&mut self.identity, &attribute.key, value) || holds_id(&attribute.key) => {
+                    continue;
+                }
                 Value::Array(values) if values.len() == 1 && !matches!(values[0], Value::Double(_)) => &values[0],
                 value => value,
             };
@@ -137,6 +139,11 @@ fn take_identity(identity: &mut Identity, key: &str, value: &Value<'_>) -> bool 
         Value::Bytes(bytes) => identity.take_bytes(key, bytes),
         _ => false,
     }
+}
+
+/// An id that can't be read is no label either.
+fn holds_id(key: &str) -> bool {
+    classify(key).is_some_and(|meaning| meaning != IdentityLabel::SpanName)
 }
 
 struct Oracle<'r> {
@@ -293,6 +300,7 @@ impl<'r> Oracle<'r> {
                 ("thread.id", Value::String(text)) if text.parse::<i64>().is_ok() => thread_id = text.parse().ok(),
                 ("thread.id", _) => others.push((key, value, unit)),
                 _ if take_identity(&mut identity, key, &value) => {}
+                _ if holds_id(key) => others.push((key, value, unit)),
                 ("service.name", Value::String(text)) if !text.is_empty() => service = Some(text.to_string()),
                 (_, Value::String(text)) if !key.is_empty() && !text.is_empty() && unit.is_empty() => {
                     labels.set(key, text.as_ref());

@@ -1,7 +1,9 @@
 //! pprof from Go's runtime.
 
+use std::collections::BTreeSet;
+
 use hotspan_formats::{DecodeOptions, Fault, Limits, expanded, gzip, pprof};
-use hotspan_model::Labels;
+use hotspan_model::{Labels, ProfileSet};
 
 use crate::support::{assert_same_through_pprof, fixture, profile, share_of, sums};
 
@@ -37,6 +39,33 @@ fn go_cpu_with_span_labels() {
     assert!(cpu.time > 1_700_000_000_000_000_000 && cpu.duration > 1_900_000_000);
     assert_eq!(cpu.period, 10_000_000);
     assert_same_through_pprof(&set);
+}
+
+/// Scenario: the same profile with a span id that can't be read, and with texts longer than the limit.
+/// Guarantee: the id is an attribute of its samples; texts are cut, each counted once, and the numbers are the same.
+#[test]
+fn go_cpu_beyond_limits() {
+    let mut bytes = plain("go-cpu.pb.gz");
+    let id = b"00f067aa0ba902b7";
+    let at = bytes.windows(id.len()).position(|window| window == id).unwrap();
+    bytes[at..at + id.len()].copy_from_slice(b"not-the-id-of-it");
+    let whole = pprof::decode(&bytes, &DecodeOptions::default()).unwrap();
+    let attributes: Vec<&String> = whole.attribute_sets.iter().filter(|set| !set.is_empty()).collect();
+    assert_eq!(attributes, [r#"{"span_id":"not-the-id-of-it"}"#]);
+    let cpu = profile(&whole, CPU);
+    let in_span = cpu.samples.iter().filter(|sample| sample.attributes != 0);
+    assert!(in_span.clone().count() > 0);
+    assert!(in_span.clone().all(|sample| whole.links[sample.link as usize].span_id.is_zero()));
+    assert!(whole.label_sets.iter().all(|labels| labels.get("span_id").is_none()));
+
+    let limits = Limits { max_text_bytes: 16, ..Limits::default() };
+    let cut = pprof::decode(&bytes, &DecodeOptions { limits, ..DecodeOptions::default() }).unwrap();
+    assert!(cut.paths.frames.iter().all(|frame| frame.function.len() <= 16 && frame.file.len() <= 16));
+    let texts = whole.paths.frames.iter().flat_map(|frame| [frame.function.into_owned(), frame.file.into_owned()]);
+    let long: BTreeSet<String> = texts.filter(|text| text.len() > 16).collect();
+    assert!(cut.cut_texts >= long.len() as u64 && cut.cut_texts < 2 * long.len() as u64, "{}", cut.cut_texts);
+    let sum = |set: &ProfileSet<'_>| profile(set, CPU).samples.iter().map(|sample| sample.value).sum::<i64>();
+    assert_eq!(sum(&cut), sum(&whole));
 }
 
 /// Scenario: Go's heap, mutex, block and goroutine profiles as `/debug/pprof` serves them.

@@ -188,7 +188,7 @@ pub static KEYS: &[Key] = &[
         "limits.max_item_bytes",
         Size,
         limits.max_item_bytes,
-        "Most memory that one span, resource or scope may take once decoded"
+        "Most memory that one span, resource or scope, or the labels of a pushed series, may take once decoded"
     )
     .at_least("1KiB"),
     key!(
@@ -209,14 +209,14 @@ pub static KEYS: &[Key] = &[
         "limits.max_labels",
         Integer,
         limits.max_labels,
-        "Labels of one series; further attributes are kept beside the profile, but can't be matched on"
+        "Labels of one series; further ones are kept beside the profile, but can't be matched on"
     )
     .at_least("1"),
     key!(
         "limits.max_label_bytes",
         Size,
         limits.max_label_bytes,
-        "Longest label value; a longer attribute is kept beside the profile instead"
+        "Longest name or value of a label; a longer one is kept beside the profile instead. A longer service is cut as well"
     )
     .at_least("1B"),
     key!("limits.max_nesting", Integer, limits.max_nesting, "How deep attribute values may nest")

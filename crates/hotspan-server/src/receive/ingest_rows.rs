@@ -27,6 +27,7 @@ pub(super) struct RowSink {
     tenant: TenantId,
     profile_types: BTreeSet<String>,
     cut_frames: u64,
+    cut_texts: u64,
     clock: ClockWindow,
 }
 
@@ -39,6 +40,8 @@ pub(super) struct Stored {
     pub(super) profile_types: BTreeSet<String>,
     /// Frames that were cut from stacks deeper than the limit.
     pub(super) cut_frames: u64,
+    /// Texts that were longer than the limit, and are kept up to it.
+    pub(super) cut_texts: u64,
 }
 
 impl Stored {
@@ -49,6 +52,7 @@ impl Stored {
         self.duplicates += other.duplicates;
         self.profile_types.extend(other.profile_types);
         self.cut_frames += other.cut_frames;
+        self.cut_texts += other.cut_texts;
     }
 }
 
@@ -56,7 +60,15 @@ impl RowSink {
     /// An empty one for profiles of times in a window.
     pub(super) fn new(ingest: &Ingest, tenant: &TenantId, clock: ClockWindow) -> Self {
         let (ingest, tenant) = (ingest.clone(), tenant.clone());
-        Self { rows: Rows::default(), ingest, tenant, profile_types: BTreeSet::new(), cut_frames: 0, clock }
+        Self {
+            rows: Rows::default(),
+            ingest,
+            tenant,
+            profile_types: BTreeSet::new(),
+            cut_frames: 0,
+            cut_texts: 0,
+            clock,
+        }
     }
 
     /// Bytes of the rows that were added.
@@ -72,6 +84,7 @@ impl RowSink {
         }
         check_times(&set, &self.clock)?;
         self.cut_frames += set.cut_frames;
+        self.cut_texts += set.cut_texts;
         self.rows.profiles.push(&set, &self.ingest.known().of(&self.tenant));
         Ok(())
     }
@@ -83,14 +96,14 @@ impl RowSink {
         reservation: Reservation,
     ) -> impl Future<Output = Result<Stored, Refusal>> + Send + use<> {
         let (profiles, samples) = (self.rows.profiles.profile_count(), self.rows.profiles.sample_count());
-        let (profile_types, cut_frames) = (self.profile_types, self.cut_frames);
+        let (profile_types, cut_frames, cut_texts) = (self.profile_types, self.cut_frames, self.cut_texts);
         let receipt = self.ingest.submit(self.tenant, self.rows, reservation);
         let app = Arc::clone(app);
         async move {
             let duplicates = receipt.await?.duplicate_profiles;
-            let outcome = Outcome { accepted: profiles as u64, cut_frames, ..Outcome::default() };
+            let outcome = Outcome { accepted: profiles as u64, cut_frames, cut_texts, ..Outcome::default() };
             app.metrics.received(SIGNAL, &outcome);
-            Ok(Stored { profiles, samples, duplicates, profile_types, cut_frames })
+            Ok(Stored { profiles, samples, duplicates, profile_types, cut_frames, cut_texts })
         }
     }
 }

@@ -57,6 +57,7 @@ async fn take(app: &Arc<App>, request: Request) -> Result<Json<Value>, Refusal> 
         "duplicates": stored.duplicates,
         "profile_types": stored.profile_types,
         "cut_frames": stored.cut_frames,
+        "cut_texts": stored.cut_texts,
     })))
 }
 

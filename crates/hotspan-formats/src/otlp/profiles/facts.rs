@@ -14,7 +14,7 @@ use super::budget::Budget;
 use super::context::write_table_attribute;
 use super::dictionary::{Dictionary, TableAttribute};
 use crate::Limits;
-use crate::span_identity::Identity;
+use crate::span_identity::{Identity, is_id};
 
 /// Texts that differ from event to event, and numbers that came as texts: as labels they would make a series of
 /// every sample.
@@ -107,7 +107,13 @@ impl<'a> FactTable<'a> {
                 continue;
             }
             match attribute.value.as_str() {
-                Some(text) if attribute.key == "service.name" && !text.is_empty() => service = Some(text),
+                Some(text) if attribute.key == "service.name" && !text.is_empty() => {
+                    let short = limits.short_label(text);
+                    service = Some(short);
+                    if short.len() < text.len() {
+                        others.push(attribute, budget)?;
+                    }
+                }
                 _ if is_label(attribute, limits) && labels.len() < limits.max_labels => {
                     let value = attribute.value.to_label();
                     budget.charge(attribute.key.len() + value.len() + 48)?;
@@ -225,13 +231,14 @@ pub(super) fn take_identity_value(key: &str, value: &Value<'_>, identity: &mut I
     }
 }
 
-/// Whether an attribute of a sample is worth being matched on: words are, numbers of events are not.
+/// Whether an attribute of a sample is worth being matched on: words are, numbers of events and ids are not.
 fn is_label(attribute: &TableAttribute<'_>, limits: &Limits) -> bool {
-    if attribute.key.is_empty() || PER_EVENT_KEYS.contains(&attribute.key.as_ref()) || !attribute.unit.is_empty() {
+    let key = attribute.key.as_ref();
+    if key.is_empty() || PER_EVENT_KEYS.contains(&key) || !attribute.unit.is_empty() || is_id(key) {
         return false;
     }
     match &attribute.value {
-        Value::String(text) => !text.is_empty() && text.len() <= limits.max_label_bytes,
+        Value::String(text) => !text.is_empty() && limits.may_be_label(key, text),
         Value::Bool(_) => true,
         _ => false,
     }

@@ -7,7 +7,7 @@ use hotspan_model::{Attribute, Labels, Resource, Scope, Value};
 
 use super::facts::take_identity_value;
 use crate::Limits;
-use crate::span_identity::Identity;
+use crate::span_identity::{Identity, is_id};
 
 /// Labels that all samples of a resource or scope share, and the span, should it name one for all of them.
 #[derive(Debug, Clone, Default)]
@@ -33,7 +33,7 @@ impl Series {
             (None, Some(executable)) => format!("{UNKNOWN_SERVICE}:{executable}"),
             (None, None) => UNKNOWN_SERVICE.to_owned(),
         };
-        series.labels.set(SERVICE_NAME, service);
+        series.labels.set(SERVICE_NAME, limits.short_label(&service));
         series
     }
 
@@ -46,7 +46,8 @@ impl Series {
     }
 
     fn add(&mut self, attribute: &Attribute<'_>, limits: &Limits) {
-        if take_identity_value(&attribute.key, &attribute.value, &mut self.identity) {
+        // An id that can't be read stays with the resource or scope.
+        if take_identity_value(&attribute.key, &attribute.value, &mut self.identity) || is_id(&attribute.key) {
             return;
         }
         // One place is kept for the service.
@@ -55,7 +56,7 @@ impl Series {
             && has_room
             && !attribute.key.is_empty()
             && !value.is_empty()
-            && value.len() <= limits.max_label_bytes
+            && limits.may_be_label(&attribute.key, &value)
         {
             self.labels.set_default(&attribute.key, value);
         }
