@@ -171,10 +171,18 @@ fn decode_plain<'a>(plain: &'a [u8], options: &DecodeOptions) -> Result<ProfileS
         Some(FileFormat::Flamebearer) => flamebearer::decode(plain, options),
         Some(FileFormat::Collapsed) => collapsed::decode(plain, options),
         Some(FileFormat::PerfScript) => perf_script::decode(plain, options),
+        Some(FileFormat::OtlpProfiles) if otlp_file::holds_spans(plain) => Err(traces()),
         Some(FileFormat::OtlpProfiles) => otlp_file::decode(plain, options),
         Some(FileFormat::OtlpProfilesJson) => otlp_file::decode_json(plain, options),
+        None if otlp_file::holds_spans(plain) || otlp_file::holds_spans_json(plain) => Err(traces()),
         None => Err(unknown(plain)),
     }
+}
+
+/// A file that somebody took for profiles.
+fn traces() -> FileError {
+    let found = "an OTLP file of traces, which belong at /v1/traces";
+    FileError { fault: Fault::UnknownFormat, ..FileError::malformed("profile", 0, "a file of profiles", found) }
 }
 
 fn unknown(plain: &[u8]) -> FileError {

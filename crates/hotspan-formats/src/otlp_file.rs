@@ -8,11 +8,15 @@ use crate::decode_options::{DecodeOptions, filled};
 use crate::detect::into_owned;
 use crate::error::DecodeError;
 use crate::file_error::{Fault, FileError, Result, byte_offset};
+use crate::json_scan::{Token, Tokens};
 use crate::otlp::json::ProfilesJson;
 use crate::otlp::{Outcome, decode_profiles};
+use crate::protobuf::{Content, Fields};
 use crate::set_builder::SetBuilder;
 
 const FORMAT: &str = "OTLP profiles";
+/// Scopes without spans that are looked through.
+const MAX_SCOPES: usize = 1000;
 
 /// Reads protobuf.
 pub(crate) fn decode<'a>(bytes: &'a [u8], options: &DecodeOptions) -> Result<ProfileSet<'a>> {
@@ -27,6 +31,42 @@ pub(crate) fn decode_json(bytes: &[u8], options: &DecodeOptions) -> Result<Profi
     let read = parsed.decode(&options.limits, options.placed(0, 0).start);
     let (set, outcome) = read.map_err(|error| file_error(bytes, &error))?;
     finish(set, &outcome, options).map(into_owned)
+}
+
+/// Whether a file holds traces, in protobuf: a span begins with the id of its trace and its own, where a profile has
+/// messages.
+pub(crate) fn holds_spans(bytes: &[u8]) -> bool {
+    let resource_spans = Fields::new(FORMAT, bytes, 0);
+    let scope_spans = messages(resource_spans, 1).flat_map(|resource| messages(resource, 2));
+    let mut spans = scope_spans.take(MAX_SCOPES).flat_map(|scope| messages(scope, 2));
+    spans.next().is_some_and(|mut span| {
+        let mut has_id = |number: u64, length: usize| {
+            let id = span.next().ok().flatten();
+            id.is_some_and(|id| id.number == number && matches!(id.content, Content::Bytes(id) if id.len() == length))
+        };
+        has_id(1, 16) && has_id(2, 8)
+    })
+}
+
+/// The messages of a field, as far as they can be read.
+fn messages<'a>(mut fields: Fields<'a>, number: u64) -> impl Iterator<Item = Fields<'a>> {
+    std::iter::from_fn(move || {
+        while let Ok(Some(field)) = fields.next() {
+            if field.number == number
+                && let Ok(message) = field.message()
+            {
+                return Some(message);
+            }
+        }
+        None
+    })
+}
+
+/// Whether a file holds traces, in JSON.
+pub(crate) fn holds_spans_json(bytes: &[u8]) -> bool {
+    let mut tokens = Tokens::new(FORMAT, bytes);
+    matches!(tokens.next(), Ok(Some(Token::ObjectStart)))
+        && matches!(tokens.next(), Ok(Some(Token::Key(key))) if matches!(&*key, "resourceSpans" | "resource_spans"))
 }
 
 /// A request may be taken in part, since its sender hears what was not; a file is taken whole or not at all (R7).

@@ -433,6 +433,24 @@ fn broken_files_are_named_and_leave_nothing() {
     assert!(String::from_utf8_lossy(&nobody.stderr).contains("hotspan serve"), "{nobody:?}");
 }
 
+/// Scenario: files of traces, as a collector writes them in protobuf and in JSON.
+/// Guarantee: the answer says what they are and where they belong.
+#[test]
+fn traces_are_told_from_profiles() {
+    let (store, server) = Server::configured("");
+    let span = Span { trace_id: vec![1; 16], span_id: vec![2; 8], name: "GET /".to_owned(), ..Span::default() };
+    let binary = store.path().join("traces.pb");
+    std::fs::write(&binary, support::trace_request("shop", vec![span]).encode_to_vec()).unwrap();
+    let text = store.path().join("traces.json");
+    std::fs::write(&text, r#"{"resourceSpans":[{"resource":{},"scopeSpans":[]}]}"#).unwrap();
+    for path in [binary, text] {
+        let output = push(&server, &[path.to_str().unwrap()]);
+        let complaint = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success() && complaint.contains("an OTLP file of traces"), "{path:?}: {complaint}");
+        assert!(complaint.contains("/v1/traces"), "{path:?}: {complaint}");
+    }
+}
+
 /// Scenario: a recording of many chunks that is far larger than a request may be, plain and gzipped, one with a chunk that is larger
 /// than a request and than the room for requests, and one whose last chunk is broken.
 /// Guarantee: all of the first is stored though memory stays bounded, and so is the second; of the broken one nothing is, though its
