@@ -12,6 +12,10 @@ pub const SERVICE_NAME: &str = "service_name";
 pub const UNKNOWN_SERVICE: &str = "unknown_service";
 /// The label that holds the five-part profile type.
 pub const PROFILE_TYPE: &str = "__profile_type__";
+/// Labels that Pyroscope stores beside each profile and that follow from others here: the five parts of the profile type,
+/// in their order, and the service.
+pub const DERIVED_LABELS: [&str; 6] =
+    ["__name__", "__type__", "__unit__", "__period_type__", "__period_unit__", "__service_name__"];
 /// The label of profiles that came as named files, which spans may refer to.
 pub const PROFILE_SOURCE: &str = "profile_source";
 
@@ -92,6 +96,16 @@ impl Labels {
         (SeriesId(hash as u64), (hash >> 64) as u64)
     }
 
+    /// The value of one of [`DERIVED_LABELS`].
+    pub fn derived(&self, name: &str) -> Option<&str> {
+        let value = match DERIVED_LABELS.iter().position(|known| *known == name)? {
+            5 => self.get(SERVICE_NAME),
+            part => self.get(PROFILE_TYPE)?.split(':').nth(part),
+        };
+        // A part that is not said is no label.
+        value.filter(|value| !value.is_empty())
+    }
+
     /// The service these profiles belong to.
     pub fn service(&self) -> Cow<'_, str> {
         Cow::Borrowed(self.get(SERVICE_NAME).unwrap_or(UNKNOWN_SERVICE))
@@ -120,6 +134,16 @@ mod tests {
         let shifted = Labels::from_pairs([("a", "1b"), ("", "2")]);
         assert_eq!(a.identity(), b.identity());
         assert_ne!(a.identity(), shifted.identity());
+    }
+
+    /// Scenario: the labels that Pyroscope would store for a profile, one part of whose type is empty.
+    /// Guarantee: they follow from its type and service; other names do not.
+    #[test]
+    fn labels_of_pyroscope() {
+        let labels = Labels::from_pairs([(PROFILE_TYPE, "process_cpu:cpu:nanoseconds::count"), (SERVICE_NAME, "shop")]);
+        let derived = DERIVED_LABELS.map(|name| labels.derived(name));
+        assert_eq!(derived, [Some("process_cpu"), Some("cpu"), Some("nanoseconds"), None, Some("count"), Some("shop")]);
+        assert_eq!((labels.derived(PROFILE_TYPE), labels.derived("name")), (None, None));
     }
 
     /// Scenario: names that come again, three times, and between others. Guarantee: one of each, with its last value.

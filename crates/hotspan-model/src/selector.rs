@@ -112,10 +112,10 @@ impl Matcher {
     }
 }
 
-/// The value of a label, or else of the one that has dots where this name has underscores: Grafana's data source can
-/// write no dots, and its "profiles for this span" asks for `service_namespace`.
+/// The value of a label, or of one that follows from others, or else of the one that has dots where this name has
+/// underscores: Grafana's data source can write no dots, and its "profiles for this span" asks for `service_namespace`.
 pub fn label_value<'l>(labels: &'l Labels, name: &str) -> Option<&'l str> {
-    labels.get(name).or_else(|| {
+    labels.get(name).or_else(|| labels.derived(name)).or_else(|| {
         let is_same = |known: &str| known.contains('.') && known.len() == name.len() && plain_name(known) == name;
         labels.iter().find(|(known, _)| is_same(known)).map(|(_, value)| value)
     })

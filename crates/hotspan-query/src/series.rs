@@ -6,7 +6,7 @@ use std::sync::Arc;
 use hashbrown::HashMap;
 use hotspan_lake::table::HOUR;
 use hotspan_lake::{Lake, ReadOptions, Snapshot, Table, arrays};
-use hotspan_model::labels::PROFILE_TYPE;
+use hotspan_model::labels::{DERIVED_LABELS, PROFILE_TYPE};
 use hotspan_model::selector::{Selector, label_value};
 use hotspan_model::{Exactness, Labels, SeriesId, TenantId};
 
@@ -149,7 +149,7 @@ impl Engine {
         self.label_values(tenant, PROFILE_TYPE, &[Selector::default()], from, until).await
     }
 
-    /// The names in label sets that any of these selectors fits, sorted.
+    /// The names in label sets that any of these selectors fits, sorted, with those that follow from others.
     pub async fn label_names(
         &self,
         tenant: &TenantId,
@@ -158,7 +158,10 @@ impl Engine {
         until: i64,
     ) -> Result<Told<Vec<String>>> {
         let Told { answer: series, exactness } = self.series(tenant, &self.snapshot(), any_of, (from, until)).await?;
-        let names: BTreeSet<&str> = series.iter().flat_map(|entry| entry.labels.iter().map(|(name, _)| name)).collect();
+        let mut names: BTreeSet<&str> =
+            series.iter().flat_map(|entry| entry.labels.iter().map(|(name, _)| name)).collect();
+        let is_there = |name: &str| series.iter().any(|entry| entry.labels.derived(name).is_some());
+        names.extend(DERIVED_LABELS.into_iter().filter(|name| is_there(name)));
         Ok(Told { answer: names.into_iter().map(str::to_owned).collect(), exactness })
     }
 

@@ -112,6 +112,35 @@ fn what_cannot_be_a_label_is_kept_beside() {
     assert!(!names.contains("span_id"), "{names}");
 }
 
+/// Scenario: saved queries with the labels that Pyroscope makes of a profile's type and service.
+/// Guarantee: they select as they do there, and are listed by name, value and series.
+#[test]
+fn labels_that_pyroscope_makes() {
+    let (_store, server) = Server::fresh();
+    let now = now_nanos() / 1_000_000_000 - 60;
+    ingest_stacks(&server, "shop.cpu", now, "main 5\n");
+    ingest_stacks(&server, "cart.wall", now, "main 7\n");
+    for selector in [
+        r#"{__name__="process_cpu"}"#,
+        r#"{__type__="cpu", __unit__="nanoseconds"}"#,
+        r#"{__period_type__="cpu", __period_unit__=~"nano.*"}"#,
+        r#"{__service_name__="shop"}"#,
+    ] {
+        assert_eq!(total(&flame(&server, CPU, selector)), 5, "{selector}");
+        let names = ask_json(&server, "LabelNames", &always(json!({"matchers": [selector]})))["names"].clone();
+        for name in ["__name__", "__type__", "__unit__", "__period_type__", "__period_unit__", "__service_name__"] {
+            assert!(names.as_array().unwrap().contains(&json!(name)), "{name}: {names}");
+        }
+        let message = always(json!({"matchers": [selector], "labelNames": ["__name__", "service_name"]}));
+        let pairs = json!([{"name": "__name__", "value": "process_cpu"}, {"name": "service_name", "value": "shop"}]);
+        assert_eq!(ask_json(&server, "Series", &message)["labelsSet"], json!([{"labels": pairs}]));
+    }
+    assert_eq!(flame(&server, CPU, r#"{__name__="wall"}"#)["names"], json!([]));
+    let values = |name: &str| ask_json(&server, "LabelValues", &always(json!({"name": name})))["names"].clone();
+    assert_eq!(values("__name__"), json!(["process_cpu", "wall"]));
+    assert_eq!(values("__service_name__"), json!(["cart", "shop"]));
+}
+
 /// Scenario: one set of stacks as collapsed groups, lines, tree and trie, each under a name of its own.
 /// Guarantee: all give the same flame graph, in nanoseconds by the rate that was said.
 #[test]

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use hotspan_formats::profile_query::parse_selector;
 use hotspan_lake::Table;
+use hotspan_model::labels::DERIVED_LABELS;
 use hotspan_model::{Labels, ProfileType};
 use hotspan_query::{Selector, Told, plain_name};
 use http::header;
@@ -63,7 +64,10 @@ pub(super) async fn series(asked: Asked<SeriesRequest>) -> Result<Resting<Series
     let any_of = selectors(&request.matchers)?;
     let series = engine.series(&asked.tenant, &engine.snapshot(), &any_of, (from, until)).await?;
     let is_wanted = |name: &str| request.label_names.is_empty() || request.label_names.iter().any(|n| n == name);
-    let wanted = |labels: &Labels| Labels::from_pairs(labels.iter().filter(|(name, _)| is_wanted(name)));
+    let wanted = |labels: &Labels| {
+        let derived = DERIVED_LABELS.into_iter().filter_map(|name| Some((name, labels.derived(name)?)));
+        Labels::from_pairs(labels.iter().chain(derived).filter(|(name, _)| is_wanted(name)))
+    };
     let mut sets: BTreeSet<Labels> = series.answer.iter().map(|entry| wanted(&entry.labels)).collect();
     sets.retain(|labels| !labels.is_empty());
     let labels_set = sets.iter().map(|labels| LabelsMessage { labels: pairs(labels) }).collect();
