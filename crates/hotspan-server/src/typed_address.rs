@@ -2,8 +2,8 @@
 //!
 //! Strictly, quotes and angle brackets must be escaped in an address, and the HTTP library refuses a request that has them
 //! before anybody here could answer it. The queries of runbooks are full of them, and other servers take them as they
-//! are. So they are escaped on the way in, in the first line of a connection, which is where such tools have them: they make
-//! one request a connection.
+//! are. So they are escaped on the way in, in the first line of a request of HTTP/1: what a connection starts with, and what follows
+//! an answer and asks for something.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -11,38 +11,72 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// A connection whose first line is made one that the HTTP library reads.
+/// A connection whose requests have first lines that the HTTP library reads.
 #[derive(Debug)]
 pub(crate) struct TypedAddress<S> {
     stream: S,
-    is_in_first_line: bool,
+    place: Place,
     /// What was read of the stream and not yet handed on, and how much of it was.
     escaped: Vec<u8>,
     handed_on: usize,
 }
 
-/// Bytes that are read at once until the first line is over.
+/// What comes next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// The start of the connection.
+    Start,
+    /// The rest of a first line.
+    FirstLine,
+    /// Headers, or a body.
+    Request,
+    /// Something has been answered: a request, or the rest of one that was answered early.
+    Answered,
+    /// Frames, in which no line is a first line.
+    Http2,
+}
+
+/// Bytes that are read at once where a first line may be.
 const READ_AHEAD: usize = 4 << 10;
 
 impl<S> TypedAddress<S> {
     pub(crate) fn new(stream: S) -> Self {
-        Self { stream, is_in_first_line: true, escaped: Vec::new(), handed_on: 0 }
+        Self { stream, place: Place::Start, escaped: Vec::new(), handed_on: 0 }
     }
 
-    /// Takes in what was read, escaped up to the end of the first line.
+    /// Takes in what was read, with first lines escaped.
     fn take_in(&mut self, bytes: &[u8]) {
-        for (at, byte) in bytes.iter().enumerate() {
+        self.place = match self.place {
+            Place::Start if bytes.starts_with(b"PRI ") => Place::Http2,
+            Place::Start => Place::FirstLine,
+            // Bodies do not start so.
+            Place::Answered if bytes.starts_with(b"GET ") => Place::FirstLine,
+            Place::Answered => Place::Request,
+            place => place,
+        };
+        let line = match bytes.iter().position(|byte| *byte == b'\n') {
+            _ if self.place != Place::FirstLine => &[],
+            Some(end) => {
+                self.place = Place::Request;
+                &bytes[..end]
+            }
+            None => bytes,
+        };
+        for byte in line {
             match byte {
                 b'"' => self.escaped.extend_from_slice(b"%22"),
                 b'<' => self.escaped.extend_from_slice(b"%3C"),
                 b'>' => self.escaped.extend_from_slice(b"%3E"),
-                b'\n' => {
-                    self.is_in_first_line = false;
-                    self.escaped.extend_from_slice(&bytes[at..]);
-                    return;
-                }
                 byte => self.escaped.push(*byte),
             }
+        }
+        self.escaped.extend_from_slice(&bytes[line.len()..]);
+    }
+
+    /// Notes that something is answered.
+    fn answer(&mut self) {
+        if self.place == Place::Request {
+            self.place = Place::Answered;
         }
     }
 
@@ -62,14 +96,16 @@ impl<S> TypedAddress<S> {
 impl<S: AsyncRead + Unpin> AsyncRead for TypedAddress<S> {
     fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = &mut *self;
-        if this.escaped.is_empty() && this.is_in_first_line {
+        if this.escaped.is_empty() {
+            if matches!(this.place, Place::Request | Place::Http2) {
+                return Pin::new(&mut this.stream).poll_read(context, into);
+            }
             let mut bytes = [0; READ_AHEAD];
             let mut read = ReadBuf::new(&mut bytes);
             ready!(Pin::new(&mut this.stream).poll_read(context, &mut read))?;
-            this.take_in(read.filled());
-        }
-        if this.escaped.is_empty() && !this.is_in_first_line {
-            return Pin::new(&mut this.stream).poll_read(context, into);
+            if !read.filled().is_empty() {
+                this.take_in(read.filled());
+            }
         }
         this.hand_on(into);
         Poll::Ready(Ok(()))
@@ -78,6 +114,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for TypedAddress<S> {
 
 impl<S: AsyncWrite + Unpin> AsyncWrite for TypedAddress<S> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.answer();
         Pin::new(&mut self.stream).poll_write(context, bytes)
     }
 
@@ -86,6 +123,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for TypedAddress<S> {
         context: &mut Context<'_>,
         parts: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        self.answer();
         Pin::new(&mut self.stream).poll_write_vectored(context, parts)
     }
 
@@ -147,5 +185,33 @@ mod tests {
                 assert_eq!(read(&[sent.as_bytes()], buffer).await, wanted.as_bytes());
             }
         }
+    }
+
+    /// What a server reads of pieces that each come after it has answered.
+    async fn read_in_turn(pieces: &[&[u8]]) -> Vec<u8> {
+        let (mut client, server) = tokio::io::duplex(1 << 16);
+        let mut server = TypedAddress::new(server);
+        let (mut all, mut bytes) = (Vec::new(), vec![0; 1 << 10]);
+        for piece in pieces {
+            client.write_all(piece).await.unwrap();
+            let count = server.read(&mut bytes).await.unwrap();
+            all.extend_from_slice(&bytes[..count]);
+            server.write_all(b"answer").await.unwrap();
+        }
+        all
+    }
+
+    /// Scenario: further requests of a connection, a body that is asked for before it comes, and frames of HTTP/2.
+    /// Guarantee: first lines of requests are escaped, bodies and frames are not.
+    #[tokio::test]
+    async fn later_requests_are_escaped() {
+        let request = b"GET /?q=\" HTTP/1.1\r\nA: \"\r\n\r\n";
+        let escaped = b"GET /?q=%22 HTTP/1.1\r\nA: \"\r\n\r\n";
+        assert_eq!(read_in_turn(&[request, request, request]).await, escaped.repeat(3));
+        let post = b"POST / HTTP/1.1\r\nExpect: 100-continue\r\n\r\n";
+        let body = b"{\"query\":\"<\"}\n";
+        assert_eq!(read_in_turn(&[post, body, request]).await, [&post[..], body, escaped].concat());
+        let frames = [&b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"[..], request];
+        assert_eq!(read_in_turn(&frames).await, frames.concat());
     }
 }

@@ -21,8 +21,14 @@ pub(super) struct Found {
 #[derive(Debug, Default)]
 struct Snapshot {
     values: HashMap<StackKey, i64>,
-    total: i64,
     time: i64,
+}
+
+impl Snapshot {
+    /// Whether no counter went back. A new process may well have counted more in all than the one before.
+    fn goes_on_from(&self, last: &Self) -> bool {
+        last.values.iter().all(|(stack, before)| self.values.get(stack).unwrap_or(&0) >= before)
+    }
 }
 
 impl LastValues {
@@ -37,12 +43,11 @@ impl LastValues {
         for sample in &profile.samples {
             let sum = now.values.entry(key_of(sample)).or_default();
             *sum = sum.saturating_add(sample.value);
-            now.total = now.total.saturating_add(sample.value);
         }
         let profile_type = profile.profile_type.to_string();
         let last = self.by_type.get(&profile_type);
         // Counters that went back are those of a new process: all of its values were added since.
-        let same_process = last.filter(|last| now.total >= last.total);
+        let same_process = last.filter(|last| now.goes_on_from(last));
         let mut open: HashMap<StackKey, i64> = same_process.map(|last| last.values.clone()).unwrap_or_default();
         for sample in &mut profile.samples {
             // Several samples may share a stack; what was there before is taken from the first ones.
@@ -56,6 +61,9 @@ impl LastValues {
         if let Some(last) = last.filter(|_| profile.duration == 0) {
             profile.duration = now.time.saturating_sub(last.time).max(0);
             profile.time = profile.time.saturating_sub(profile.duration);
+            for sample in profile.samples.iter_mut().filter(|sample| !sample.timed) {
+                sample.time = profile.time;
+            }
         }
         found.by_type.push((profile_type, now));
         last.is_some()
@@ -119,6 +127,20 @@ mod tests {
         assert_eq!(added(&mut last, 130, &[("a", 8), ("a", 12), ("b", 5), ("c", 1)]), Some((15, vec![3, 1])));
         assert_eq!(added(&mut last, 145, &[("a", 4)]), Some((15, vec![4])), "restarted");
         assert_eq!(added(&mut last, 160, &[("a", 4)]), Some((15, vec![])));
+        assert_eq!(added(&mut last, 175, &[("b", 90)]), Some((15, vec![90])), "restarted, though there is more in all");
+        assert_eq!(added(&mut last, 190, &[("b", 91)]), Some((15, vec![1])));
+    }
+
+    /// Scenario: samples without times of their own, and one with one. Guarantee: the former are dated as their profile is.
+    #[test]
+    fn samples_are_dated_as_their_profile() {
+        let mut last = LastValues::default();
+        added(&mut last, 100, &[("a", 10)]);
+        let (set, mut profile) = scraped(115, &[("a", 17), ("b", 5)]);
+        profile.samples[1].timed = true;
+        assert!(last.subtract(&set, &mut profile, &mut Found::default()));
+        let times: Vec<i64> = profile.samples.iter().map(|sample| sample.time).collect();
+        assert_eq!((profile.time, times), (100, vec![100, 115]));
     }
 
     /// Scenario: profiles that could not be stored, the first of all and some later ones.
