@@ -1,10 +1,11 @@
 //! An answer as text or bytes: JSON, CSV or Arrow, written batch by batch.
 
+use std::collections::HashSet;
 use std::io::{self, Write};
 use std::str::FromStr;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, RecordBatch, StringArray};
+use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, StringArray};
 use arrow::csv::WriterBuilder as CsvBuilder;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
@@ -75,7 +76,8 @@ impl Encoder {
             Format::Csv => State::Csv { began: false },
             Format::Arrow => State::Arrow(Box::new(StreamWriter::try_new(Vec::new(), schema)?)),
         };
-        Ok(Self { schema: Arc::clone(schema), state })
+        let schema = if format == Format::Json { named_apart(schema) } else { Arc::clone(schema) };
+        Ok(Self { schema, state })
     }
 
     /// What comes before the rows.
@@ -105,7 +107,9 @@ impl Encoder {
                     }
                     let mut writer =
                         JsonBuilder::new().with_explicit_nulls(true).build::<_, CommaSeparated>(&mut bytes);
-                    writer.write(batch)?;
+                    let (schema, columns) = (Arc::clone(&self.schema), batch.columns().to_vec());
+                    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+                    writer.write(&RecordBatch::try_new_with_options(schema, columns, &options)?)?;
                     writer.finish()?;
                     *rows += batch.num_rows() as u64;
                 }
@@ -150,6 +154,20 @@ impl Encoder {
     }
 }
 
+/// The columns, each with a name of its own: of two members of one name, whoever reads JSON sees one.
+fn named_apart(schema: &SchemaRef) -> SchemaRef {
+    let mut taken: HashSet<String> = HashSet::new();
+    let fields = schema.fields().iter().map(|field| {
+        let numbered = (2..).map(|number| format!("{}_{number}", field.name()));
+        let mut names = std::iter::once(field.name().clone()).chain(numbered);
+        let name = names.find(|name| !taken.contains(name)).unwrap_or_default();
+        taken.insert(name.clone());
+        // What a batch says of missing values counts.
+        field.as_ref().clone().with_name(name).with_nullable(true)
+    });
+    Arc::new(Schema::new(fields.collect::<Vec<Field>>()))
+}
+
 /// Rows as objects with commas between them, to stand inside an array.
 #[derive(Debug, Default)]
 struct CommaSeparated;
@@ -176,4 +194,28 @@ fn flat(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
         fields.push(Arc::new(Field::new(field.name(), DataType::Utf8, true)));
     }
     RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::Int64Array;
+
+    use super::*;
+
+    /// Scenario: columns of one name, as joins have them, one of which would take the name that another one gets.
+    /// Guarantee: in JSON each has a name of its own, the same in `columns` and in rows; the first keeps its name.
+    #[test]
+    fn columns_are_named_apart() {
+        let names = ["x", "x", "x_2", "y"];
+        let schema = Arc::new(Schema::new(names.map(|name| Field::new(name, DataType::Int64, false)).to_vec()));
+        let columns = (1..).take(4).map(|value| Arc::new(Int64Array::from(vec![value])) as ArrayRef);
+        let batch = RecordBatch::try_new(Arc::clone(&schema), columns.collect()).unwrap();
+        let mut encoder = Encoder::new(Format::Json, &schema).unwrap();
+        let text = [encoder.begin(), encoder.rows(&batch).unwrap(), encoder.end(None).unwrap()].concat();
+        let answer: serde_json::Value = serde_json::from_slice(&text).unwrap();
+        assert_eq!(answer["rows"], serde_json::json!([{"x": 1, "x_2": 2, "x_2_2": 3, "y": 4}]));
+        let told: Vec<&str> =
+            answer["columns"].as_array().unwrap().iter().map(|column| column["name"].as_str().unwrap()).collect();
+        assert_eq!(told, ["x", "x_2", "x_2_2", "y"]);
+    }
 }
