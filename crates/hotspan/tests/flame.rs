@@ -437,4 +437,7 @@ fn sums_of_snapshots_are_told() {
     };
     assert_eq!(diff(""), ("profile".to_owned(), 1.0, 2.0));
     assert_eq!(diff("&per=none"), (String::new(), 3.0, 2.0));
+    let sides = ["--baseline", first, "--comparison", "shop.inuse_space{version=\"2\"}"];
+    let heading = printed(&server, &[&["diff"], &sides[..]].concat());
+    assert!(heading.contains("in 3 profiles,") && heading.contains("in 1 profile,"), "{heading}");
 }

@@ -153,6 +153,7 @@ impl Catalog {
         )
         .fetch_all(&self.pool)
         .await?;
+        // Asked after the catalog: what that says was removed has been noted before.
         let in_use = self.leaving.objects_in_use();
         let unread = removed.into_iter().filter_map(|row| {
             let (path, removed_at, level): (String, i64, i64) = (row.get(0), row.get(1), row.get(2));

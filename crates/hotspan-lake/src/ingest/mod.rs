@@ -23,10 +23,10 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 pub use known::Known;
 
+use self::waiting::Entrance;
 use crate::Lake;
 use crate::error::LakeError;
 use crate::rows::Rows;
-use waiting::Entrance;
 
 /// How the write path is bounded.
 #[derive(Debug, Clone)]

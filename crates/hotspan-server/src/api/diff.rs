@@ -262,6 +262,7 @@ fn heading(left: &Selected, right: &Selected, measure: &Measure, width: Option<u
         let units = match measure.noun {
             "" => String::new(),
             "second" => format!(" in {} of profiles", duration_text((side.units * 1e9) as i64)),
+            noun if side.units as u64 == 1 => format!(" in 1 {noun}"),
             noun => format!(" in {} {noun}s", count_text(side.units as u64)),
         };
         let samples = count_text(side.answer.exactness.samples);
