@@ -228,7 +228,8 @@ impl TraceSink for SpanRows {
         self.span_id.push(&span.span_id.0);
         self.parent_span_id.push(&span.parent_id.unwrap_or_default().0);
         self.start_time.push(span.start);
-        self.duration.push(span.end.saturating_sub(span.start));
+        // A span that has no end, or one before its start, has taken no time that anybody knows of.
+        self.duration.push(span.end.saturating_sub(span.start).max(0));
         self.service.push_code(self.current.service);
         self.name.push(span.name);
         self.kind.push(span.kind as i8);
