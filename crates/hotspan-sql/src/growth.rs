@@ -14,7 +14,6 @@ use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::FunctionRegistry;
-use datafusion::execution::memory_pool::MemoryPool;
 use datafusion::logical_expr::expr_rewriter::FunctionRewrite;
 use datafusion::logical_expr::{
     ColumnarValue, Documentation, Expr, Operator, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
@@ -78,8 +77,7 @@ const GROWING: [(&str, Growth); 21] = [
 ];
 
 /// Puts bounded functions in the place of those that have none, by whatever name or sign they are called.
-pub(crate) fn bound_functions(context: &mut SessionContext, memory: &Arc<dyn MemoryPool>) -> Result<()> {
-    let memory = StatementMemory::new(memory);
+pub(crate) fn bound_functions(context: &mut SessionContext, memory: &StatementMemory) -> Result<()> {
     let mut bounded = HashMap::new();
     for (name, growth) in GROWING {
         let function = context.state_ref().read().scalar_functions().get(name).cloned();
@@ -90,7 +88,7 @@ pub(crate) fn bound_functions(context: &mut SessionContext, memory: &Arc<dyn Mem
             bounded.insert(name, function);
         }
     }
-    let concatenation = Arc::new(ScalarUDF::new_from_impl(CountedConcatenation::new(memory)));
+    let concatenation = Arc::new(ScalarUDF::new_from_impl(CountedConcatenation::new(memory.clone())));
     context.register_function_rewrite(Arc::new(BoundedExpressions { bounded, concatenation }))
 }
 

@@ -21,6 +21,7 @@ mod pushdown;
 mod read_only;
 mod running;
 mod session;
+mod sums;
 mod symbols;
 mod system;
 mod table;

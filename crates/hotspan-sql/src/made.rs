@@ -39,6 +39,17 @@ impl StatementMemory {
         Self(Arc::clone(pool))
     }
 
+    /// Whether something of this size can be made: asked beforehand where it may be huge, since it is only counted when it
+    /// is there. A column of texts has no more than 2 GiB in any case.
+    pub(crate) fn has_room_for(&self, name: &str, bytes: usize) -> Result<()> {
+        if i32::try_from(bytes).is_err() {
+            return Err(DataFusionError::ResourcesExhausted(format!(
+                "{name} would make {bytes} bytes of text at once"
+            )));
+        }
+        MemoryConsumer::new(name).register(&self.0).try_grow(bytes)
+    }
+
     /// The same value, counted until its last reader is gone; or an error if there is no memory left for it.
     pub(crate) fn counted(&self, name: &str, value: ColumnarValue) -> Result<ColumnarValue> {
         match value {

@@ -9,8 +9,9 @@ use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
-use tokio::runtime::{Builder, Runtime};
-use tokio::sync::{mpsc, oneshot};
+use datafusion::error::{DataFusionError, Result as DataFusionResult};
+use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::JoinSet;
 
 use crate::error::SqlError;
@@ -18,6 +19,9 @@ use crate::error::SqlError;
 /// A planner goes down into a statement as deep as that is, several calls a level: 8,192 words and signs nest no deeper than
 /// this has room for, even without optimisation. Only what is used of it takes memory.
 const STACK_BYTES: usize = 256 << 20;
+
+/// How many threads may wait inside of functions. Tokio has 512 for these and for reading files.
+const MAX_WAITING: usize = 256;
 
 /// The threads. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -51,7 +55,7 @@ pub(crate) struct RunningStatement {
 }
 
 impl SqlThreads {
-    /// As many as there are cores.
+    /// As many as there are cores, and some more while these wait.
     pub(crate) fn start() -> io::Result<Self> {
         let threads = std::thread::available_parallelism().map_or(2, usize::from);
         let mut builder = Builder::new_multi_thread();
@@ -94,6 +98,19 @@ impl RunningStatement {
             _ => None,
         }
     }
+}
+
+/// Waits, on a thread of a statement, for what a function needs. Another thread takes over the thread's other work, since what
+/// is waited for may need it done.
+pub(crate) fn wait_for<T>(needed: impl Future<Output = DataFusionResult<T>>) -> DataFusionResult<T> {
+    // Each that waits holds a thread of the pool that files are read with, which must never run out.
+    static WAITING: Semaphore = Semaphore::const_new(MAX_WAITING);
+    let Ok(_turn) = WAITING.try_acquire() else {
+        return Err(DataFusionError::ResourcesExhausted(format!(
+            "{MAX_WAITING} threads of statements read symbols already"
+        )));
+    };
+    tokio::task::block_in_place(|| Handle::current().block_on(needed))
 }
 
 fn broken_off() -> SqlError {

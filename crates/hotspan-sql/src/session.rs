@@ -28,8 +28,10 @@ use crate::error::{SqlError, message_of};
 use crate::flame_merge::flame_merge;
 use crate::growth::bound_functions;
 use crate::limits::SqlOptions;
+use crate::made::StatementMemory;
 use crate::read_only::{QUESTIONS, refuse_writing};
 use crate::running::{AnswerSink, SqlThreads};
+use crate::sums::{SATURATING_SUM, checked_sum, saturating_sum};
 use crate::table::LakeTable;
 use crate::views::{PIECES_SCHEMA, joining};
 use crate::{symbols, system};
@@ -173,22 +175,28 @@ impl SqlEngine {
             .build_arc()?;
         let mut context = SessionContext::new_with_config_rt(config, runtime);
         let snapshot = self.engine.snapshot();
-        let catalog = MemoryCatalogProvider::new();
+        let catalog = Arc::new(MemoryCatalogProvider::new());
         catalog.register_schema(MAIN_SCHEMA, self.tables(tenant, &snapshot, |table| joining(table).is_none())?)?;
         catalog.register_schema(PIECES_SCHEMA, self.tables(tenant, &snapshot, |table| joining(table).is_some())?)?;
         catalog.register_schema(system::SYSTEM_SCHEMA, self.system_tables(tenant, &snapshot)?)?;
-        context.register_catalog(CATALOG, Arc::new(catalog));
-        bound_functions(&mut context, &self.memory)?;
+        context.register_catalog(CATALOG, Arc::clone(&catalog) as Arc<dyn CatalogProvider>);
+        let memory = StatementMemory::new(&self.memory);
+        bound_functions(&mut context, &memory)?;
         context.register_udaf(flame_merge());
-        for function in symbols::functions(&self.engine, tenant) {
+        for function in symbols::functions(&self.engine, tenant, &memory) {
             context.register_udf(function);
         }
+        context.register_udaf(saturating_sum());
         for table in Table::ALL {
             if let Some(statement) = joining(table) {
                 let view = context.sql(statement).await?.into_view();
                 context.register_table(table.name(), view)?;
             }
         }
+        // The views hold what they are made of, which is nobody else's business.
+        context.deregister_udaf(SATURATING_SUM);
+        catalog.deregister_schema(PIECES_SCHEMA, true)?;
+        context.register_udaf(checked_sum());
         Ok(context)
     }
 

@@ -1,4 +1,7 @@
 //! Tables whose rows lie in several files and only count together: their pieces are joined by grouping.
+//!
+//! Sums of values stay at the largest number, as in the rollups that compaction writes: so it makes no difference to an answer
+//! how far that has come (R2).
 
 use hotspan_lake::Table;
 
@@ -20,11 +23,11 @@ pub(crate) fn joining(table: Table) -> Option<&'static str> {
              FROM pieces.traces GROUP BY trace_id",
         ),
         Table::Rollup15s => Some(
-            "SELECT series, time, path, sum(value) AS value, sum(count) AS count \
+            "SELECT series, time, path, saturating_sum(value) AS value, sum(count) AS count \
              FROM pieces.rollup_15s GROUP BY series, time, path",
         ),
         Table::Rollup1h => Some(
-            "SELECT series, time, path, sum(value) AS value, sum(count) AS count \
+            "SELECT series, time, path, saturating_sum(value) AS value, sum(count) AS count \
              FROM pieces.rollup_1h GROUP BY series, time, path",
         ),
         _ => None,

@@ -2,98 +2,21 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod catalog;
+mod spans_without_end;
+mod store;
+mod sums;
+mod symbol_functions;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
-use hotspan_lake::compaction::{CompactionOptions, Compactor};
-use hotspan_lake::rows::Rows;
-use hotspan_lake::table::HOUR;
-use hotspan_lake::{Ingest, IngestOptions, Lake};
-use hotspan_model::{
-    Attribute, Frame, Labels, Link, Profile, ProfileSet, ProfileType, Resource, Sample, Scope, Span, SpanId, TenantId,
-    TraceId, TraceSink as _, Value,
-};
+use hotspan_model::TenantId;
 use hotspan_query::Engine;
 use hotspan_sql::output::{Encoder, Format};
 use hotspan_sql::{SqlEngine, SqlError, SqlOptions};
-
-const START: i64 = 1_700_000_000_000_000_000;
-const SECOND: i64 = 1_000_000_000;
-
-/// Flush `number`: two spans of a trace that every flush adds to, and three samples of the second span.
-fn rows_of(number: i64, ingest: &Ingest, tenant: &TenantId) -> Rows {
-    let mut rows = Rows::default();
-    let trace = TraceId([7; 16]);
-    for (part, service) in [(0, "front"), (1, "order-service")] {
-        let attributes = vec![Attribute::new("service.name", Value::str(service))];
-        rows.spans.resource(&Resource { attributes, ..Resource::default() });
-        rows.spans.scope(&Scope { name: "test", ..Scope::default() });
-        let start = START + number * 60 * SECOND + part;
-        rows.spans.span(&Span {
-            trace_id: trace,
-            span_id: SpanId([(2 * number + part + 1) as u8; 8]),
-            parent_id: (number + part > 0).then_some(SpanId([1; 8])),
-            start,
-            end: start + (number + 1) * SECOND,
-            name: "operation",
-            attributes: vec![
-                Attribute::new("customer", Value::str("acme")),
-                Attribute::new("attempt", Value::Int(number)),
-            ],
-            ..Span::default()
-        });
-    }
-    let mut set = ProfileSet::default();
-    set.links.push(Link { trace_id: trace, span_id: SpanId([2; 8]) });
-    let link = set.links.len() as u32 - 1;
-    let mut samples = Vec::new();
-    for (leaf, value) in [("parse", 30), ("render", 5), ("parse", 3)] {
-        let frames = ["main", "handle", leaf].map(|name| set.paths.frame(Frame { line: 4, ..Frame::named(name) }));
-        let path = set.paths.path(&frames);
-        let time = START + number * 60 * SECOND;
-        samples.push(Sample { path, value, time, timed: true, link, thread: 0, labels: 0, attributes: 0 });
-    }
-    set.profiles.push(Profile {
-        profile_type: ProfileType::cpu(),
-        labels: Labels::from_pairs([("service_name", "order-service".to_owned())]),
-        time: START + number,
-        samples,
-        ..Profile::default()
-    });
-    rows.profiles.push(&set, &ingest.known().of(tenant));
-    rows
-}
-
-async fn text(engine: &SqlEngine, statement: &str, format: Format) -> Result<String, SqlError> {
-    let mut answer = engine.query(&TenantId::anonymous(), statement).await?;
-    let mut encoder = Encoder::new(format, &answer.schema).unwrap();
-    let mut bytes = encoder.begin();
-    while let Some(batch) = answer.batches.next().await {
-        bytes.extend(encoder.rows(&batch?).unwrap());
-    }
-    bytes.extend(encoder.end(None).unwrap());
-    Ok(String::from_utf8(bytes).unwrap())
-}
-
-async fn json(engine: &SqlEngine, statement: &str) -> serde_json::Value {
-    let text = text(engine, statement, Format::Json).await.unwrap_or_else(|error| panic!("{statement}: {error}"));
-    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{statement}: {error}: {text}"))
-}
-
-async fn store(flushes: i64) -> (tempfile::TempDir, Arc<Lake>, SqlEngine) {
-    let folder = tempfile::tempdir().unwrap();
-    let tenant = TenantId::anonymous();
-    let lake = Lake::open(folder.path()).await.unwrap();
-    let options = IngestOptions { flush_interval: Duration::from_millis(1), ..IngestOptions::default() };
-    let (ingest, _committer) = Ingest::start(Arc::clone(&lake), options);
-    for number in 0..flushes {
-        let rows = rows_of(number, &ingest, &tenant);
-        ingest.submit(tenant.clone(), rows, ingest.try_reserve(1000).unwrap()).await.unwrap();
-    }
-    let engine = SqlEngine::start(Engine::new(Arc::clone(&lake)), SqlOptions::default()).unwrap();
-    (folder, lake, engine)
-}
+use store::{SECOND, answers_at_every_level, json, store, text};
 
 /// Statements that touch every table, with filters that are pushed down and such that are not.
 const STATEMENTS: [&str; 14] = [
@@ -118,10 +41,7 @@ const STATEMENTS: [&str; 14] = [
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn compaction_never_changes_an_answer() {
     let (_folder, lake, engine) = store(8).await;
-    let mut answers = Vec::new();
-    for statement in STATEMENTS {
-        answers.push(json(&engine, statement).await);
-    }
+    let answers = answers_at_every_level(&lake, &engine, &STATEMENTS).await;
     assert_eq!(answers[0]["rows"][0]["n"], 16);
     assert_eq!(answers[2]["rows"].as_array().unwrap().len(), 16);
     assert_eq!(answers[3]["rows"].as_array().unwrap().len(), 12);
@@ -138,16 +58,6 @@ async fn compaction_never_changes_an_answer() {
     assert_eq!(answers[11]["rows"][0]["flame"], "main;handle;parse 264\nmain;handle;render 40");
     assert_eq!(answers[12]["rows"].as_array().unwrap().len(), 4);
     assert_eq!(answers[13]["rows"].as_array().unwrap().len(), 1);
-
-    let options = CompactionOptions { second_level_files: 3, ..CompactionOptions::default() };
-    let compactor = Compactor::new(Arc::clone(&lake), options);
-    let future = hotspan_lake::catalog::now_nanos() + 1000 * HOUR;
-    while let Some(job) = compactor.next_job(future) {
-        compactor.run_job(&job).await.unwrap();
-        for (statement, before) in STATEMENTS.iter().zip(&answers) {
-            assert_eq!(&json(&engine, statement).await, before, "{statement} after a job to level {}", job.level);
-        }
-    }
 }
 
 /// Scenario: statements that would write, that are wrong, that reach for files, that need too much.
