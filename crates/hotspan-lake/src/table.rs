@@ -167,6 +167,8 @@ impl Table {
                 optional("original_payload_format", dictionary()),
                 optional("original_payload", DataType::Binary),
                 optional("source", dictionary()),
+                // Added after the others: files of before lack it.
+                optional("labels", dictionary()),
             ],
             Self::Series => vec![
                 required("series", DataType::UInt64),

@@ -21,8 +21,7 @@ impl Groups {
         let mut groups = Self::default();
         let mut index: HashMap<Labels, usize> = HashMap::new();
         for entry in entries {
-            let pairs = group_by.iter().filter_map(|name| Some((name.as_str(), label_value(&entry.labels, name)?)));
-            let group = *index.entry(Labels::from_pairs(pairs)).or_insert_with_key(|labels| {
+            let group = *index.entry(shared(&entry.labels, group_by)).or_insert_with_key(|labels| {
                 groups.labels.push(labels.clone());
                 groups.labels.len() - 1
             });
@@ -30,4 +29,15 @@ impl Groups {
         }
         groups
     }
+
+    /// The group that something with these labels is in, if there is one.
+    pub(crate) fn of_labels(&self, labels: &Labels, group_by: &[String]) -> Option<usize> {
+        let shared = shared(labels, group_by);
+        self.labels.iter().position(|group| *group == shared)
+    }
+}
+
+/// What something with these labels has in common with its group.
+fn shared(labels: &Labels, group_by: &[String]) -> Labels {
+    Labels::from_pairs(group_by.iter().filter_map(|name| Some((name.as_str(), label_value(labels, name)?))))
 }

@@ -7,7 +7,8 @@ use hotspan_model::{Exactness, Labels, TenantId};
 use crate::Engine;
 use crate::error::Result;
 use crate::individuals::{Individual, IndividualKind, Individuals};
-use crate::timeline::{Grid, TimelineQuery};
+use crate::step_grid::Grid;
+use crate::timeline::TimelineQuery;
 
 /// Bands of values.
 pub const HEATMAP_BANDS: usize = 20;
@@ -45,7 +46,7 @@ impl Engine {
     /// Counts the individuals behind a question by time and value.
     pub async fn heatmap(&self, tenant: &TenantId, query: &TimelineQuery, kind: IndividualKind) -> Result<Heatmap> {
         let individuals = self.individuals(tenant, &query.samples, kind, &query.group_by).await?;
-        Ok(count(individuals, Grid::new(query.samples.from, query.step), query.max_groups))
+        Ok(count(individuals, query.grid(), query.max_groups))
     }
 }
 
@@ -109,15 +110,15 @@ mod tests {
         let groups = vec![Labels::from_pairs([("v", "1")]), Labels::from_pairs([("v", "2")])];
         let all = vec![one(0, 0, 5), one(0, 4, 7), one(1, 100, 8), one(1, 99, 13)];
         let individuals = Individuals { groups, all, ..Individuals::default() };
-        let map = count(individuals.clone(), Grid::new(0, 10), 0);
+        let map = count(individuals.clone(), Grid::new(0, 10, None), 0);
         assert_eq!((map.bands.len(), map.bands[0], map.bands[1], map.bands[19]), (20, 0.0, 5.0, 95.0));
         let cell = |group: usize, end: i64, band: usize| map.groups[group].slots[&end][band].clone();
         assert_eq!((cell(0, 10, 0).count, cell(0, 10, 0).largest.unwrap().value), (2, 4));
         assert_eq!((cell(1, 10, 19).count, cell(1, 20, 19).count), (1, 1));
-        let largest = count(individuals, Grid::new(0, 10), 1);
+        let largest = count(individuals, Grid::new(0, 10, None), 1);
         assert_eq!(largest.groups.len(), 1);
         assert_eq!(largest.groups[0].labels.get("v"), Some("2"));
-        assert!(count(Individuals::default(), Grid::new(0, 10), 0).groups.is_empty());
+        assert!(count(Individuals::default(), Grid::new(0, 10, None), 0).groups.is_empty());
     }
 
     /// Scenario: values that lie closer together than there are bands, and values that are all the same.
@@ -126,13 +127,13 @@ mod tests {
     fn bands_of_close_values() {
         let groups = || vec![Labels::default()];
         let all = (10..=15).map(|value| one(0, value, 5)).collect();
-        let map = count(Individuals { groups: groups(), all, ..Individuals::default() }, Grid::new(0, 10), 0);
+        let map = count(Individuals { groups: groups(), all, ..Individuals::default() }, Grid::new(0, 10, None), 0);
         assert_eq!((map.bands[0], map.bands[1], map.bands[4], map.bands[19]), (10.0, 10.25, 11.0, 14.75));
         let counts: Vec<u32> = map.groups[0].slots[&10].iter().map(|cell| cell.count).collect();
         assert_eq!((counts[0], counts[4], counts[16], counts[19]), (1, 1, 1, 1));
         let same = count(
             Individuals { groups: groups(), all: vec![one(0, 7, 5); 3], ..Individuals::default() },
-            Grid::new(0, 10),
+            Grid::new(0, 10, None),
             0,
         );
         assert!(same.bands.is_sorted_by(|a, b| a < b), "{:?}", same.bands);

@@ -2,10 +2,8 @@
 
 use std::sync::Arc;
 
-use futures::TryStreamExt;
-use hashbrown::HashSet;
-use hotspan_lake::table::HOUR;
-use hotspan_lake::{ReadOptions, Snapshot, Table, arrays};
+use hashbrown::{HashMap, HashSet};
+use hotspan_lake::arrays;
 use hotspan_model::labels::SERVICE_NAME;
 use hotspan_model::selector::Selector;
 use hotspan_model::{Exactness, TenantId};
@@ -15,6 +13,7 @@ use crate::Engine;
 use crate::error::{QueryError, Result};
 use crate::flame::FlameQuery;
 use crate::scan::{Grain, Scan, ScannedRows};
+use crate::taken_profiles::ProfileKey;
 
 /// What sums are divided by, and what that rests on.
 #[derive(Debug, Clone, Copy, Default)]
@@ -26,55 +25,41 @@ pub struct Units {
 }
 
 impl Engine {
-    /// How many profiles there are behind a question.
+    /// How many profiles there are behind a question, with those that have no sample of it.
     pub async fn profile_count(&self, tenant: &TenantId, query: &FlameQuery) -> Result<Units> {
-        let (profiles, exactness) = self.profiles_behind(tenant, &self.snapshot(), query).await?;
+        let (profiles, exactness) = self.profiles_behind(tenant, query).await?;
         Ok(Units { count: profiles.len() as f64, exactness })
     }
 
     /// Seconds that the profiles behind a question cover together: those of two instances in one minute are 120.
     pub async fn profile_seconds(&self, tenant: &TenantId, query: &FlameQuery) -> Result<Units> {
-        let snapshot = self.snapshot();
-        let (mut profiles, exactness) = self.profiles_behind(tenant, &snapshot, query).await?;
-        let mut nanos = 0i128;
-        // A profile is dated by its start; its samples may come later.
-        let (from, until) = (query.from.saturating_sub(HOUR), query.until);
-        for segment in snapshot.segments(tenant, Table::Profiles).iter().filter(|found| found.overlaps(from, until)) {
-            let options = ReadOptions::columns(&["profile_id", "duration"]).within("time", from, until);
-            let mut stream = self.lake().reader().stream(segment, options).await?;
-            while let Some(batch) = stream.try_next().await? {
-                let ids = arrays::ids(&batch, "profile_id")?;
-                let durations = arrays::int64s(&batch, "duration")?.values();
-                for (row, duration) in durations.iter().enumerate() {
-                    // One file may hold profiles of several types, all under one id and of one length.
-                    if profiles.remove(&arrays::id_at::<16>(ids, row)) {
-                        nanos += i128::from((*duration).max(0));
-                    }
-                }
-            }
-        }
+        let (profiles, exactness) = self.profiles_behind(tenant, query).await?;
+        let nanos: i128 = profiles.values().map(|duration| i128::from(*duration)).sum();
         Ok(Units { count: nanos as f64 / 1e9, exactness })
     }
 
-    /// The ids of the profiles that have samples of a question, and what that rests on.
+    /// The profiles that were taken for a question, how long each took, and what that rests on.
     async fn profiles_behind(
         &self,
         tenant: &TenantId,
-        snapshot: &Snapshot,
         query: &FlameQuery,
-    ) -> Result<(HashSet<[u8; 16]>, Exactness)> {
-        let series = self.series_ids(tenant, snapshot, query).await?;
-        let mut profiles = HashSet::new();
+    ) -> Result<(HashMap<ProfileKey, i64>, Exactness)> {
+        let snapshot = self.snapshot();
+        let series = self.series_ids(tenant, &snapshot, query).await?;
+        let named: HashSet<ProfileKey> = query.profiles.iter().map(|profile| profile.0).collect();
+        let mut sampled = HashSet::new();
         let range = (query.from, query.until);
         let scan = Scan { range, series: &series, grain: Grain::Sample, columns: &["profile_id"] };
         let mut each = |rows: &ScannedRows<'_>| {
             let ids = arrays::ids(rows.batch, "profile_id")?;
             let rows = rows.runs.iter().flat_map(|(_, run)| run.clone());
-            profiles.extend(rows.map(|row| arrays::id_at::<16>(ids, row)));
+            let ids = rows.map(|row| arrays::id_at::<16>(ids, row));
+            sampled.extend(ids.filter(|id| named.is_empty() || named.contains(id)));
             Ok(())
         };
-        let exactness = self.scan(tenant, snapshot, &scan, &mut each).await?;
-        Ok((profiles, exactness))
+        let exactness = self.scan(tenant, &snapshot, &scan, &mut each).await?;
+        let taken = self.taken_profiles(tenant, &snapshot, query).await?;
+        Ok((taken.behind(sampled), exactness))
     }
 
     /// Requests that the services of a question answered in its time: spans of servers and consumers whose

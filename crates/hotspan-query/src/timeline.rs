@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use hashbrown::{HashMap, HashSet};
 use hotspan_lake::arrays;
-use hotspan_lake::table::{HOUR, WINDOW_15S};
 use hotspan_model::{Exactness, Labels, TenantId};
 
 use crate::Engine;
@@ -13,6 +12,8 @@ use crate::flame::FlameQuery;
 use crate::groups::Groups;
 use crate::individuals::{Individual, IndividualKind, Individuals};
 use crate::scan::{Grain, Scan, ScannedRows};
+use crate::step_grid::Grid;
+use crate::taken_profiles::{ProfileKey, ProfileSource, TakenProfiles};
 
 /// How the values of one step become one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -31,6 +32,8 @@ pub struct TimelineQuery {
     pub samples: FlameQuery,
     /// Length of a step in nanoseconds.
     pub step: i64,
+    /// The latest moment that a point may have: a step that would end later ends there, and has all that is later.
+    pub last_point: Option<i64>,
     /// How the values of a step become one.
     pub step_value: StepValue,
     /// Labels that tell groups apart; none makes one group of everything.
@@ -66,11 +69,14 @@ pub struct Exemplars {
     pub exactness: Exactness,
 }
 
-#[derive(Debug, Default)]
-struct Step {
-    value: i64,
-    profiles: HashSet<[u8; 16]>,
+impl TimelineQuery {
+    pub(crate) fn grid(&self) -> Grid {
+        Grid::new(self.samples.from, self.step, self.last_point)
+    }
 }
+
+/// The profiles that were taken in each step of each group.
+type ProfilesOfSteps = HashMap<(usize, i64), HashSet<ProfileKey>>;
 
 impl Engine {
     /// Values over time. Steps that are whole windows of 15 s lie on the grid of such windows, so that rollups
@@ -85,7 +91,7 @@ impl Engine {
             self.fitting_series(tenant, &snapshot, &samples.typed_selector(), samples.from, samples.until).await?;
         let groups = Groups::of(&entries, &query.group_by);
         let series: Arc<Vec<u64>> = Arc::new(entries.iter().map(|entry| entry.id.0).collect());
-        let grid = Grid::new(samples.from, query.step);
+        let grid = query.grid();
         let range = (samples.from, samples.until);
         let kept = self.kept_paths(tenant, &snapshot, samples, &entries).await?;
         let mean = query.step_value == StepValue::MeanOfProfiles;
@@ -94,7 +100,8 @@ impl Engine {
         columns.extend(mean.then_some("profile_id"));
         let grain = if mean { Grain::Sample } else { grid.grain() };
         let scan = Scan { range, series: &series, grain, columns: &columns };
-        let mut steps: HashMap<(usize, i64), Step> = HashMap::new();
+        let mut steps: HashMap<(usize, i64), i64> = HashMap::new();
+        let mut taken_in = ProfilesOfSteps::new();
         let mut each = |rows: &ScannedRows<'_>| {
             let times = arrays::times(rows.batch, "time")?.values();
             let values = arrays::int64s(rows.batch, "value")?.values();
@@ -113,26 +120,32 @@ impl Engine {
                     let length = times[first..run.end].iter().take_while(|time| (from..until).contains(*time)).count();
                     let together = first..first + length.max(1);
                     first = together.end;
+                    let place = (groups.of_series[*number], step);
+                    if let Some(profiles) = profiles {
+                        let ids = together.clone().map(|row| arrays::id_at::<16>(profiles, row));
+                        taken_in.entry(place).or_default().extend(ids);
+                    }
                     let mut counted = together.filter(counts).peekable();
                     if counted.peek().is_none() {
                         continue;
                     }
-                    let sums = steps.entry((groups.of_series[*number], step)).or_default();
-                    for row in counted {
-                        sums.value = sums.value.saturating_add(values[row]);
-                        if let Some(profiles) = profiles {
-                            sums.profiles.insert(arrays::id_at::<16>(profiles, row));
-                        }
-                    }
+                    let sum = steps.entry(place).or_default();
+                    *sum = counted.fold(*sum, |sum, row| sum.saturating_add(values[row]));
                 }
             }
             Ok(())
         };
         let exactness = self.scan_question(tenant, &snapshot, (samples, &entries), &scan, &mut each).await?;
+        // Whoever asks about spans asks about the profiles that have samples of them.
+        if mean && samples.sample_owners().is_none() {
+            let taken = self.taken_profiles(tenant, &snapshot, samples).await?;
+            add_profiles_without_samples(&mut taken_in, &taken, (&groups, &query.group_by), grid);
+        }
         let mut timelines: Vec<Timeline> =
             groups.labels.into_iter().map(|labels| Timeline { labels, points: Vec::new() }).collect();
-        for ((group, step), Step { value, profiles }) in steps {
-            let value = if mean { value as f64 / profiles.len().max(1) as f64 } else { value as f64 };
+        for ((group, step), value) in steps {
+            let profiles = taken_in.get(&(group, step)).map_or(1, HashSet::len);
+            let value = if mean { value as f64 / profiles.max(1) as f64 } else { value as f64 };
             timelines[group].points.push((grid.end_of(step), value));
         }
         timelines.retain(|timeline| !timeline.points.is_empty());
@@ -154,7 +167,7 @@ impl Engine {
     pub async fn exemplars(&self, tenant: &TenantId, query: &TimelineQuery, kind: IndividualKind) -> Result<Exemplars> {
         let Individuals { groups, all, exactness } =
             self.individuals(tenant, &query.samples, kind, &query.group_by).await?;
-        let grid = Grid::new(query.samples.from, query.step);
+        let grid = query.grid();
         let mut largest: HashMap<(Labels, i64), Individual> = HashMap::new();
         for one in all {
             let key = (groups[one.group].clone(), grid.end_of(grid.step_of(one.time)));
@@ -167,57 +180,32 @@ impl Engine {
     }
 }
 
-/// Where steps begin and end.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Grid {
-    origin: i64,
-    step: i64,
-}
-
-impl Grid {
-    pub(crate) fn new(from: i64, step: i64) -> Self {
-        let origin = if step % WINDOW_15S == 0 { from.div_euclid(WINDOW_15S).saturating_mul(WINDOW_15S) } else { from };
-        Self { origin, step }
-    }
-
-    fn grain(self) -> Grain {
-        let whole = |window: i64| self.step % window == 0 && self.origin % window == 0;
-        match (whole(HOUR), whole(WINDOW_15S)) {
-            (true, _) => Grain::Hour,
-            (_, true) => Grain::Window,
-            _ => Grain::Sample,
+/// Adds profiles that began in a step but have no sample there: to the group that their own labels name, and to those that
+/// others from the same source have samples in.
+fn add_profiles_without_samples(
+    taken_in: &mut ProfilesOfSteps,
+    taken: &TakenProfiles,
+    (groups, group_by): (&Groups, &[String]),
+    grid: Grid,
+) {
+    let mut groups_of_profile: HashMap<ProfileKey, HashSet<usize>> = HashMap::new();
+    for ((group, _), profiles) in &*taken_in {
+        for profile in profiles {
+            groups_of_profile.entry(*profile).or_default().insert(*group);
         }
     }
-
-    pub(crate) fn step_of(self, time: i64) -> i64 {
-        time.saturating_sub(self.origin).div_euclid(self.step)
+    let own_group = |source: &ProfileSource| groups.of_labels(&source.labels, group_by).filter(|_| source.fits);
+    let mut groups_of_source: Vec<HashSet<usize>> =
+        taken.sources.iter().map(|source| own_group(source).into_iter().collect()).collect();
+    for profile in &taken.profiles {
+        if let (Some(source), Some(groups)) = (profile.source, groups_of_profile.get(&profile.id)) {
+            groups_of_source[source].extend(groups);
+        }
     }
-
-    fn start_of(self, step: i64) -> i64 {
-        self.origin.saturating_add(step.saturating_mul(self.step))
-    }
-
-    pub(crate) fn end_of(self, step: i64) -> i64 {
-        self.origin.saturating_add(step.saturating_add(1).saturating_mul(self.step))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const SECOND: i64 = 1_000_000_000;
-
-    /// Scenario: steps of whole windows and others. Guarantee: the former lie on the grid of windows and may use
-    /// rollups; a sample at the start of a step belongs to it.
-    #[test]
-    fn steps_and_grains() {
-        let minute = Grid::new(100 * SECOND, 60 * SECOND);
-        assert_eq!((minute.origin, minute.grain()), (90 * SECOND, Grain::Window));
-        assert_eq!(minute.end_of(minute.step_of(90 * SECOND)), 150 * SECOND);
-        assert_eq!(minute.end_of(minute.step_of(150 * SECOND)), 210 * SECOND);
-        assert_eq!(Grid::new(7 * HOUR, HOUR).grain(), Grain::Hour);
-        assert_eq!(Grid::new(100 * SECOND, 7 * SECOND).grain(), Grain::Sample);
-        assert_eq!(Grid::new(100 * SECOND, 7 * SECOND).origin, 100 * SECOND);
+    for profile in &taken.profiles {
+        let Some(source) = taken.of_range(profile) else { continue };
+        for group in &groups_of_source[source] {
+            taken_in.entry((*group, grid.step_of(profile.time))).or_default().insert(profile.id);
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{RecordBatch, RecordBatchOptions};
+use arrow::array::{RecordBatch, RecordBatchOptions, new_null_array};
 use arrow::compute::cast;
 use arrow::datatypes::{Field, SchemaRef};
 use arrow::error::ArrowError;
@@ -104,7 +104,12 @@ pub(crate) async fn read(
 /// The columns of `schema`, in its order and with its types.
 fn project(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
     let column = |field: &Arc<Field>| {
-        let stored = batch.column(batch.schema_ref().index_of(field.name())?);
+        let stored = match batch.schema_ref().index_of(field.name()) {
+            Ok(index) => batch.column(index),
+            // The file was written before its table had this column.
+            Err(_) if field.is_nullable() => return Ok(new_null_array(field.data_type(), batch.num_rows())),
+            Err(error) => return Err(error),
+        };
         if stored.data_type() == field.data_type() {
             return Ok(Arc::clone(stored));
         }

@@ -62,6 +62,15 @@ impl Column {
         Self::MethodTrace,
     ];
 
+    /// Whether the settings say that a sampler was running whose samples are these: without any, nothing ran.
+    pub(super) fn is_sampled(self, settings: &Settings) -> bool {
+        match self {
+            Self::Cpu => settings.samples_time(),
+            Self::Wall => settings.is_wall() || settings.wall_interval > 0,
+            _ => false,
+        }
+    }
+
     /// The five-part type.
     pub(super) fn profile_type(self, settings: &Settings) -> ProfileType {
         let parts = match self {

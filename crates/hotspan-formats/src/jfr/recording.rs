@@ -377,7 +377,7 @@ impl<'o> Recording<'o> {
     pub(super) fn finish(mut self) -> Result<ProfileSet<'static>> {
         self.add_memory_in_use();
         self.spans.apply(self.columns.iter_mut().flatten(), &mut self.builder);
-        Ok(self.into_profiles()?.0)
+        Ok(self.into_profiles(true)?.0)
     }
 
     /// The profiles of a chunk, and what it leaves to those that follow. What is in use is told at the end alone.
@@ -391,7 +391,7 @@ impl<'o> Recording<'o> {
         self.spans.apply(samples.chain(self.carried.native_memory.new_samples()), &mut self.builder);
         self.builder.check_room(offset)?;
         self.carried.native_memory.keep(&self.builder.set, kept, offset)?;
-        self.into_profiles()
+        self.into_profiles(true)
     }
 
     /// The profiles of what was in use after the last chunk, if anything was.
@@ -399,7 +399,7 @@ impl<'o> Recording<'o> {
         self.builder = kept.tables;
         (self.time, self.end) = self.carried.time_range;
         self.add_memory_in_use();
-        let (set, _) = self.into_profiles()?;
+        let (set, _) = self.into_profiles(false)?;
         Ok((!set.profiles.is_empty()).then_some(set))
     }
 
@@ -410,11 +410,13 @@ impl<'o> Recording<'o> {
         }
     }
 
-    fn into_profiles(mut self) -> Result<(ProfileSet<'static>, Carried)> {
+    /// The profiles of what was added; with one of each sampler that ran, if this is what samplers were running for.
+    fn into_profiles(mut self, has_sampler: bool) -> Result<(ProfileSet<'static>, Carried)> {
         let settings = &self.carried.settings;
         let (time, duration) = self.options.time_range(self.time, self.end.saturating_sub(self.time));
         for (column, samples) in Column::ALL.into_iter().zip(self.columns) {
-            if samples.is_empty() {
+            // What slept all the time was profiled all the same.
+            if samples.is_empty() && !(has_sampler && column.is_sampled(settings)) {
                 continue;
             }
             let mut labels = self.series.clone();

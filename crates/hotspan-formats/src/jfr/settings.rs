@@ -34,6 +34,11 @@ impl Settings {
         self.event == "wall"
     }
 
+    /// Whether async-profiler sampled by time; the JDK's recordings do not say whether they sampled at all.
+    pub(super) fn samples_time(&self) -> bool {
+        !self.event.is_empty() && !self.counts_events()
+    }
+
     /// Whether execution samples count something else than time: cache misses, calls of a function, …
     pub(super) fn counts_events(&self) -> bool {
         !matches!(self.event.as_str(), "" | "cpu" | "itimer" | "ctimer" | "wall" | "cpu-clock" | "task-clock")
@@ -90,7 +95,10 @@ mod tests {
         assert_eq!(settings.execution_interval(Some(100)), 10_000_000);
         settings.set("jdk.ExecutionSample", "period", "everyChunk");
         assert_eq!(settings.execution_interval(None), 20_000_000);
+        assert!(!settings.samples_time());
+        settings.set("jdk.ActiveRecording", "event", "itimer");
+        assert!(settings.samples_time());
         settings.set("jdk.ActiveRecording", "event", "cache-misses");
-        assert!(settings.counts_events());
+        assert!(settings.counts_events() && !settings.samples_time());
     }
 }

@@ -117,6 +117,27 @@ fn counted_events() {
     assert_eq!((counted.samples[0].value, counted.labels.get("jfr_event")), (1000, Some("cache-misses")));
 }
 
+/// Scenario: async-profiler sampling CPU time, or by the clock on the wall, while nothing runs.
+/// Guarantee: the profile is there, as long as the recording and without samples; a recording that does not say that it
+/// samples has none.
+#[test]
+fn idle_recordings() {
+    let types_of = |settings: &[(&str, &str)]| {
+        let mut chunk = JfrChunk::new(START);
+        chunk.event("jdk.ActiveRecording", &[("startTime", Field::Long(0))]);
+        let recording = chunk.class_of("jdk.ActiveRecording");
+        for (name, value) in settings {
+            chunk.event("jdk.ActiveSetting", &setting(recording, name, value));
+        }
+        let set = whole(&chunk.finish());
+        assert!(set.profiles.iter().all(|profile| profile.samples.is_empty() && profile.duration > 0));
+        set.profiles.iter().map(|profile| profile.profile_type.sample_type.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(types_of(&[("event", "itimer")]), ["cpu"]);
+    assert_eq!(types_of(&[("event", "wall")]), ["cpu", "wall"]);
+    assert!(types_of(&[]).is_empty());
+}
+
 /// Scenario: two chunks. Memory taken in the first is given back in the second, or kept; a span that started in the first,
 /// as the second tells, with a sample and an allocation of the first inside.
 /// Guarantee: read chunk by chunk, every sample has the value, stack, span and labels that it has in the file read whole.

@@ -15,6 +15,7 @@ const MIGRATIONS: &[&str] = &[
     FRAMES_OF_STREAMS,
     IDENTITY_STEP_BY_STEP,
     super::ducklake::TYPED_SNAPSHOTS,
+    LABELS_OF_PROFILES,
 ];
 /// Stores of formats before this one were never released, and are not read.
 const OLDEST: i64 = 8;
@@ -66,6 +67,9 @@ const FRAMES_OF_STREAMS: &str = "SELECT 1";
 
 /// Since then, identities of functions, frames and paths are mixed step by step from those of their texts.
 const IDENTITY_STEP_BY_STEP: &str = "SELECT 1";
+
+/// Since then, profiles say their labels; files of before are read without.
+const LABELS_OF_PROFILES: &str = "SELECT 1";
 
 /// Brings the catalog to the newest format.
 pub(super) async fn migrate(pool: &SqlitePool) -> Result<()> {

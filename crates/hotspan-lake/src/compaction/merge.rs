@@ -9,6 +9,7 @@ use futures::stream::BoxStream;
 use hashbrown::HashMap;
 use hotspan_model::TenantId;
 
+use super::absent_columns::with_absent_columns;
 use super::attribute_counts::AttributeCounts;
 use super::attributes::{ATTRIBUTE_PREFIX, AttributeColumns, ColumnType, attribute_field};
 use super::first_level::{is_set, write_segment};
@@ -76,7 +77,7 @@ impl Input {
             }
             self.batch = match &self.conform {
                 Some(columns) => columns.conform(&batch)?,
-                None => batch,
+                None => with_absent_columns(self.table, batch)?,
             };
             self.keys = SortKeys::of(self.table, &self.batch)?;
             self.row = 0;

@@ -9,6 +9,7 @@
 //!
 //! A step replaces its inputs by its outputs in one transaction, so that it never changes an answer (R2).
 
+mod absent_columns;
 mod attribute_counts;
 mod attribute_entries;
 mod attribute_values;
@@ -27,6 +28,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use absent_columns::with_absent_columns;
 use arrow::array::RecordBatch;
 use hashbrown::HashMap;
 use hotspan_model::TenantId;
@@ -142,7 +144,8 @@ impl Compactor {
         let mut batches: HashMap<Table, Vec<RecordBatch>> = HashMap::new();
         for segment in inputs {
             let rows = self.lake.reader().read_all(segment, ReadOptions::default()).await?;
-            batches.entry(segment.table).or_default().extend(rows);
+            let rows = rows.into_iter().map(|batch| with_absent_columns(segment.table, batch));
+            batches.entry(segment.table).or_default().extend(rows.collect::<Result<Vec<_>>>()?);
         }
         let (lake, tenant) = (Arc::clone(&self.lake), tenant.clone());
         self.off_reactor(move || {

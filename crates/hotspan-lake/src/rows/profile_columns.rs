@@ -8,8 +8,9 @@ use arrow::array::{
 };
 use arrow::buffer::{BooleanBuffer, NullBuffer, ScalarBuffer};
 use arrow::error::ArrowError;
+use hotspan_model::attribute::write_json_object;
 use hotspan_model::call_path::ContentHash;
-use hotspan_model::{Frame, Labels, Profile, ProfileId, ProfileSet, Sample, SeriesId};
+use hotspan_model::{Attribute, Frame, Labels, Profile, ProfileId, ProfileSet, Sample, SeriesId, Value};
 
 use super::columns::{DictionaryColumn, IdColumn, MapColumn, TextColumn};
 use crate::table::{DAY, HOUR, Table};
@@ -54,6 +55,7 @@ pub(super) struct ProfileColumns {
     pub(super) original_payload_format: DictionaryColumn,
     pub(super) original_payload: Vec<Vec<u8>>,
     pub(super) source: DictionaryColumn,
+    pub(super) labels: DictionaryColumn,
 }
 
 #[derive(Debug, Default)]
@@ -187,6 +189,7 @@ impl ProfileColumns {
         self.original_payload_format.push(&context.original_payload_format);
         self.original_payload.push(context.original_payload.to_vec());
         self.source.push(&context.source);
+        self.labels.push(&labels_json(&profile.labels));
     }
 
     pub(super) fn append(&mut self, other: &Self) {
@@ -206,6 +209,7 @@ impl ProfileColumns {
         self.original_payload_format.append(&other.original_payload_format);
         self.original_payload.extend_from_slice(&other.original_payload);
         self.source.append(&other.source);
+        self.labels.append(&other.labels);
     }
 
     pub(super) fn finish(self) -> Result<RecordBatch, ArrowError> {
@@ -227,9 +231,18 @@ impl ProfileColumns {
             Arc::new(self.original_payload_format.finish(true)?),
             Arc::new(payloads.collect::<BinaryArray>()),
             Arc::new(self.source.finish(true)?),
+            Arc::new(self.labels.finish(true)?),
         ];
         RecordBatch::try_new(Table::Profiles.schema(), columns)
     }
+}
+
+/// The labels of a profile as a whole: what one without samples is found by, since it is in no series.
+fn labels_json(labels: &Labels) -> String {
+    let mut json = String::new();
+    let attributes: Vec<_> = labels.iter().map(|(name, value)| Attribute::new(name, Value::str(value))).collect();
+    write_json_object(&attributes, &mut json);
+    json
 }
 
 impl SeriesColumns {

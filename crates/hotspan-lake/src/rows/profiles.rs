@@ -183,6 +183,7 @@ impl ProfileRows {
             + self.profiles.time.len() * 80
             + self.profiles.resource.size()
             + self.profiles.mappings.size()
+            + self.profiles.labels.size()
             + self.profiles.original_payload.iter().map(Vec::len).sum::<usize>()
     }
 

@@ -34,6 +34,7 @@ pub(super) async fn select_series(
     let query = TimelineQuery {
         samples: FlameQuery { stacks, ..samples },
         step: step_nanos(request.step)?,
+        last_point: last_point(request.end),
         step_value,
         group_by: request.group_by.clone(),
         max_groups: max_groups(request.limit),
@@ -87,6 +88,7 @@ pub(super) async fn select_heatmap(asked: Asked<HeatmapRequest>) -> Result<Resti
     let query = TimelineQuery {
         samples: samples_of(&request.profile_type_id, &request.label_selector, (from, until))?,
         step: step_nanos(request.step)?,
+        last_point: last_point(request.end),
         group_by: request.group_by.clone(),
         max_groups: max_groups(request.limit),
         ..TimelineQuery::default()
@@ -150,6 +152,11 @@ fn step_nanos(seconds: f64) -> Result<i64, ApiError> {
         return Ok((seconds * 1000.0).round() as i64 * 1_000_000);
     }
     Err(ApiError::invalid(format!("step is {seconds} s; it must be at least 0.001 s")))
+}
+
+/// Points lie within the time that is asked for: dashboards cut off those that are not.
+fn last_point(end_millis: i64) -> Option<i64> {
+    (end_millis > 0).then(|| end_millis.saturating_mul(1_000_000))
 }
 
 fn max_groups(limit: Option<i64>) -> usize {
