@@ -176,6 +176,43 @@ fn spellings() {
     }
 }
 
+/// Scenario: integers beyond 64 bits, as JavaScript writes what `Number.isInteger` is true of.
+/// Guarantee: they are kept as doubles, and so is the request that they are in; those that fit stay integers.
+#[test]
+fn integers_that_are_too_large() {
+    let sent = [
+        (json!(u64::MAX), json!({"doubleValue": 18_446_744_073_709_551_615.0})),
+        (json!("9223372036854775808"), json!({"doubleValue": 9_223_372_036_854_775_808.0})),
+        (json!(1e300), json!({"doubleValue": 1e300})),
+        (json!(i64::MIN), json!({"intValue": i64::MIN.to_string()})),
+    ];
+    for (large, meant) in sent {
+        let of = |value: Value| {
+            let attributes = json!([{"key": "n", "value": value}, {"key": "m", "value": {"intValue": 1}}]);
+            told(&one_span(&json!({"traceId": "01".repeat(16), "spanId": "02".repeat(8), "attributes": attributes})))
+        };
+        let told = of(json!({"intValue": large})).unwrap();
+        assert_eq!(told.accepted, 1);
+        assert_eq!(told, of(meant).unwrap(), "{large}");
+    }
+}
+
+/// Scenario: texts that were cut in the middle of a character, as JavaScript cuts long values: half of a surrogate pair is left.
+/// Guarantee: they are repaired and counted, as wrong UTF-8 is, and everything around them is kept; `null` is no text.
+#[test]
+fn texts_that_were_cut_in_a_character_are_repaired() {
+    let json = r#"{"resourceSpans": [{"scopeSpans": [{"spans": [
+        {"traceId": "01010101010101010101010101010101", "spanId": "0202020202020202", "name": "caf\u00e9 \ud83d",
+         "traceState": null, "attributes": [{"key": "k", "value": {"stringValue": "\ud83d\ude00 \udc00 end"}}]},
+        {"traceId": "01010101010101010101010101010101", "spanId": "0303030303030303", "name": "whole"}
+    ]}]}]}"#;
+    let mut told = Told::default();
+    let outcome = decode_traces_json(json.as_bytes(), &Limits::default(), &mut told).unwrap();
+    assert_eq!((outcome.accepted, outcome.rejected, outcome.repaired_texts), (2, 0, 2));
+    let told = format!("{told:?}");
+    assert!(told.contains("café \u{fffd}") && told.contains("😀 \u{fffd}") && told.contains("\u{fffd} end"), "{told}");
+}
+
 /// Scenario: ids that are no ids.
 /// Guarantee: the span is refused alone.
 #[test]
@@ -194,7 +231,7 @@ fn errors_are_located() {
     let error = |span: Value| told(&one_span(&span)).unwrap_err().to_string();
     assert_eq!(
         error(json!({"name": 5})),
-        "resource_spans[0].scope_spans[0].spans[0].name can't be read: the number 5 where a text is expected \
+        "resource_spans[0].scope_spans[0].spans[0].name can't be read: invalid type: integer `5`, expected a text \
          (line 1, column 52)"
     );
     assert!(

@@ -15,6 +15,9 @@ pub(super) struct Scalar {
     pub(super) kind: Kind,
 }
 
+/// Below this, a double is exactly the integer that it looks like.
+const EXACT_INTEGERS: f64 = 9_007_199_254_740_992.0;
+
 /// Reads a value and writes it.
 pub(super) struct ScalarSeed<'w> {
     pub(super) writer: &'w mut Writer,
@@ -25,7 +28,10 @@ impl<'de> DeserializeSeed<'de> for ScalarSeed<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<(), D::Error> {
-        json.deserialize_any(self)
+        match self.scalar.kind {
+            Kind::Text | Kind::Texts => json.deserialize_option(self),
+            _ => json.deserialize_any(self),
+        }
     }
 }
 
@@ -42,6 +48,21 @@ impl<'de> Visitor<'de> for ScalarSeed<'_> {
             Kind::Double => "a number",
             _ => "an integer",
         })
+    }
+
+    /// A text is taken as bytes: one that was cut in the middle of a character ends with half of a surrogate pair, which is
+    /// repaired where the span is read, as wrong UTF-8 is, instead of refusing all that came with it.
+    fn visit_some<D: Deserializer<'de>>(self, json: D) -> Result<(), D::Error> {
+        json.deserialize_bytes(self)
+    }
+
+    fn visit_bytes<E: Error>(self, text: &[u8]) -> Result<(), E> {
+        self.put_bytes(text);
+        Ok(())
+    }
+
+    fn visit_none<E: Error>(self) -> Result<(), E> {
+        self.visit_unit()
     }
 
     fn visit_unit<E: Error>(self) -> Result<(), E> {
@@ -66,12 +87,20 @@ impl<'de> Visitor<'de> for ScalarSeed<'_> {
     }
 
     fn visit_f64<E: Error>(self, value: f64) -> Result<(), E> {
-        if matches!(self.scalar.kind, Kind::Double) {
-            self.put_double(value);
-            return Ok(());
+        let is_whole = value.fract() == 0.0;
+        match self.scalar.kind {
+            Kind::Double => {
+                self.put_double(value);
+                return Ok(());
+            }
+            Kind::Int64OrDouble(double) if is_whole && value.abs() >= EXACT_INTEGERS => {
+                self.of_kind(double, Kind::Double).put_double(value);
+                return Ok(());
+            }
+            _ => {}
         }
         // Some languages have no integers, and write 1e9.
-        if value.fract() == 0.0 && value.abs() < 9_007_199_254_740_992.0 {
+        if is_whole && value.abs() < EXACT_INTEGERS {
             return self.put_integer(value as i128);
         }
         Err(E::invalid_type(serde::de::Unexpected::Float(value), &self))
@@ -117,6 +146,10 @@ impl ScalarSeed<'_> {
                 let value = i64::try_from(value).map_err(|_| wrong("a 64-bit integer"))?;
                 self.put_varint(value as u64);
             }
+            Kind::Int64OrDouble(double) => match i64::try_from(value) {
+                Ok(value) => self.put_varint(value as u64),
+                Err(_) => self.of_kind(double, Kind::Double).put_double(value as f64),
+            },
             Kind::Uint32 => {
                 let value = u32::try_from(value).map_err(|_| wrong("a 32-bit count"))?;
                 self.put_varint(u64::from(value));
@@ -137,6 +170,11 @@ impl ScalarSeed<'_> {
             _ => return Err(E::custom(format_args!("the number {value} where {} is expected", Expected(&self)))),
         }
         Ok(())
+    }
+
+    /// The same value in another field.
+    fn of_kind(self, number: u32, kind: Kind) -> Self {
+        Self { writer: self.writer, scalar: Scalar { number: Some(number), kind } }
     }
 
     fn put_varint(self, value: u64) {

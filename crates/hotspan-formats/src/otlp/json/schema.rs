@@ -29,6 +29,9 @@ pub(super) enum Kind {
     Bool,
     Int32,
     Int64,
+    /// An integer or, where it is too large for 64 bits, a double under this number: languages without integers write large
+    /// numbers so.
+    Int64OrDouble(u32),
     Uint32,
     Uint64,
     Fixed32,
@@ -144,7 +147,7 @@ static ANY_VALUE: Schema = Schema {
     fields: &[
         field("string_value", 1, Text),
         field("bool_value", 2, Bool),
-        field("int_value", 3, Int64),
+        field("int_value", 3, Int64OrDouble(4)),
         field("double_value", 4, Double),
         field("array_value", 5, Message(&ARRAY_VALUE)),
         field("kvlist_value", 6, Message(&KEY_VALUE_LIST)),
