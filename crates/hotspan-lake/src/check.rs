@@ -15,19 +15,17 @@ use futures::TryStreamExt;
 use hashbrown::{HashMap, HashSet};
 use serde::Serialize;
 use sqlx::{Connection as _, Row};
-use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+use xxhash_rust::xxh3::xxh3_64;
 
 use crate::catalog::StoreLock;
 use crate::error::{LakeError, Result};
 use crate::segment::id_index::{IdIndexBuilder, IdKind};
 use crate::segment::{ReadOptions, Segment, SegmentReader, l0};
 use crate::stats::{catalog_file, open_catalog};
-use crate::store::{BlobStore, LocalStore};
+use crate::store::{BlobStore, LocalStore, checksum};
 use crate::table::Table;
 use crate::{Catalog, arrays};
 
-/// How much is read at once, so that a large file does not have to fit into memory.
-const CHUNK: u64 = 8 << 20;
 /// What a level 0 object has after its contents: their length, and the same mark as at its start.
 const L0_MARK: usize = 8;
 
@@ -187,15 +185,8 @@ impl Checker {
     }
 
     async fn checksum(&mut self, path: &str, range: Range<u64>) -> Result<u64> {
-        let mut hasher = Xxh3::new();
-        let mut start = range.start;
-        while start < range.end {
-            let chunk = start..range.end.min(start + CHUNK);
-            start = chunk.end;
-            let bytes = self.read(path, chunk).await?;
-            hasher.update(&bytes);
-        }
-        Ok(hasher.digest())
+        self.report.bytes += range.end - range.start;
+        checksum(self.store.as_ref(), path, range).await
     }
 
     async fn read(&mut self, path: &str, range: Range<u64>) -> Result<Bytes> {

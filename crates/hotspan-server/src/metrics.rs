@@ -177,6 +177,11 @@ pub(crate) fn render(app: &App) -> String {
                 "Bytes of segments of level 0 and 1",
                 young().map(|segment| segment.bytes()).sum::<u64>() as f64,
             ),
+            (
+                "compaction_resting_segments",
+                "Segments that compaction failed on and leaves alone for a while",
+                compaction.resting_segments.load(Relaxed) as f64,
+            ),
             ("ingest_known_symbols", "Nodes and series known to be durable", core.ingest.known().count() as f64),
             ("symbol_cache_bytes", "Symbols kept between questions", core.engine.symbol_bytes() as f64),
             ("window_cache_bytes", "Counts by window kept between questions", core.engine.window_bytes() as f64),

@@ -21,11 +21,13 @@ mod gather;
 mod keys;
 mod merge;
 mod plan;
+mod resting;
 mod rollup;
+mod soundness;
 mod traces;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use absent_columns::with_absent_columns;
@@ -37,10 +39,11 @@ use tracing::{debug, warn};
 
 pub use derived::derive_rows;
 pub use plan::{CompactionOptions, Job};
+use resting::Resting;
 
 use crate::Lake;
 use crate::catalog::{Snapshot, now_nanos};
-use crate::error::Result;
+use crate::error::{LakeError, Result};
 use crate::segment::{Piece, ReadOptions, Segment};
 use crate::table::Table;
 
@@ -51,6 +54,8 @@ pub struct CompactionCounters {
     pub jobs: AtomicU64,
     /// Jobs that failed; they are tried again.
     pub failed_jobs: AtomicU64,
+    /// Segments that jobs failed on, and that are left alone for a while.
+    pub resting_segments: AtomicU64,
     /// Segments replaced.
     pub input_segments: AtomicU64,
     /// Bytes read.
@@ -69,12 +74,13 @@ pub struct Compactor {
     lake: Arc<Lake>,
     options: CompactionOptions,
     counters: Arc<CompactionCounters>,
+    resting: Mutex<Resting>,
 }
 
 impl Compactor {
     /// A compactor for a lake.
     pub fn new(lake: Arc<Lake>, options: CompactionOptions) -> Self {
-        Self { lake, options, counters: Arc::default() }
+        Self { lake, options, counters: Arc::default(), resting: Mutex::default() }
     }
 
     /// Its counters.
@@ -95,8 +101,7 @@ impl Compactor {
                     return;
                 }
                 if let Err(error) = self.run_job(&job).await {
-                    self.counters.failed_jobs.fetch_add(1, Ordering::Relaxed);
-                    warn!(%error, ?job, "compaction failed and will be tried again");
+                    self.note_failure(&job, &error).await;
                     tokio::time::sleep(Duration::from_secs(1)).await;
                     break;
                 }
@@ -104,9 +109,39 @@ impl Compactor {
         }
     }
 
+    /// Counts a job that failed and lets what it failed on rest, so that others are not kept from going up. Without space or a
+    /// catalog nobody can: then nothing rests.
+    async fn note_failure(&self, job: &Job, error: &LakeError) {
+        self.counters.failed_jobs.fetch_add(1, Ordering::Relaxed);
+        let (tenant, inputs) = (&job.tenant, job.inputs.len());
+        warn!(%tenant, level = job.level, inputs, %error, "compaction failed and will be tried again");
+        if error.is_out_of_space() || matches!(error, LakeError::Catalog(_)) {
+            return;
+        }
+        let (lake, read, runtime) = (Arc::clone(&self.lake), job.inputs.clone(), tokio::runtime::Handle::current());
+        let unsound = self.off_reactor(move || Ok(runtime.block_on(soundness::unsound(&lake, &read)))).await;
+        let unsound = unsound.unwrap_or_default();
+        for (segment, error) in &unsound {
+            warn!(%tenant, path = segment.path, %error, "a damaged segment is left as it is; the others are compacted without it");
+        }
+        // All tables of a flush go up together.
+        let is_unsound = |segment: &Segment| unsound.iter().any(|(damaged, _)| damaged.path == segment.path);
+        let (now, mut resting) = (now_nanos(), self.resting.lock().unwrap_or_else(PoisonError::into_inner));
+        for segment in &job.inputs {
+            if unsound.is_empty() {
+                resting.put(segment, now, resting::AFTER_FAILURE);
+            } else if is_unsound(segment) {
+                resting.put(segment, now, resting::AFTER_DAMAGE);
+            }
+        }
+    }
+
     /// The most urgent job, if anything is due at this time.
     pub fn next_job(&self, now: i64) -> Option<Job> {
-        plan::next_job(&self.lake.catalog().snapshot(), &self.options, now)
+        let mut resting = self.resting.lock().unwrap_or_else(PoisonError::into_inner);
+        resting.wake(now);
+        self.counters.resting_segments.store(resting.len() as u64, Ordering::Relaxed);
+        plan::next_job(&self.lake.catalog().snapshot(), &self.options, &resting, now)
     }
 
     /// Does everything that is due at `now`, as if that time had come. For tests, benchmarks and maintenance.
@@ -164,7 +199,13 @@ impl Compactor {
     async fn merge(&self, tenant: &TenantId, inputs: &[Arc<Segment>], level: u8) -> Result<Vec<Piece>> {
         let (lake, tenant, inputs) = (Arc::clone(&self.lake), tenant.clone(), inputs.to_vec());
         let runtime = tokio::runtime::Handle::current();
-        self.off_reactor(move || runtime.block_on(merge::merge_segments(&lake, &tenant, &inputs, level))).await
+        let merging = async move {
+            for segment in &inputs {
+                soundness::check_sound(&lake, segment).await?;
+            }
+            merge::merge_segments(&lake, &tenant, &inputs, level).await
+        };
+        self.off_reactor(move || runtime.block_on(merging)).await
     }
 
     /// Works on a thread of its own, and counts what it takes of a CPU.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use hotspan_model::TenantId;
 
+use super::resting::Resting;
 use crate::catalog::Snapshot;
 use crate::segment::Segment;
 use crate::table::Table;
@@ -58,20 +59,29 @@ pub struct Job {
 }
 
 /// The most urgent job: young segments first, since every query pays for them.
-pub(super) fn next_job(snapshot: &Snapshot, options: &CompactionOptions, now: i64) -> Option<Job> {
+pub(super) fn next_job(snapshot: &Snapshot, options: &CompactionOptions, resting: &Resting, now: i64) -> Option<Job> {
     let tenants = snapshot.tenants();
     tenants
         .iter()
-        .find_map(|tenant| first_level_job(snapshot, tenant, options, now))
-        .or_else(|| tenants.iter().find_map(|tenant| merge_job(snapshot, tenant, options, now)))
+        .find_map(|tenant| first_level_job(young_of(snapshot, tenant, resting), tenant, options, now))
+        .or_else(|| tenants.iter().find_map(|tenant| merge_job(snapshot, tenant, options, resting, now)))
 }
 
-fn first_level_job(snapshot: &Snapshot, tenant: &TenantId, options: &CompactionOptions, now: i64) -> Option<Job> {
-    let mut young: Vec<Arc<Segment>> = Table::RECEIVED
+/// The segments of level 0 that can go up.
+fn young_of(snapshot: &Snapshot, tenant: &TenantId, resting: &Resting) -> Vec<Arc<Segment>> {
+    Table::RECEIVED
         .iter()
         .flat_map(|table| snapshot.segments(tenant, *table).iter().cloned().collect::<Vec<_>>())
-        .filter(|segment| segment.level == 0)
-        .collect();
+        .filter(|segment| segment.level == 0 && !resting.has(segment))
+        .collect()
+}
+
+fn first_level_job(
+    mut young: Vec<Arc<Segment>>,
+    tenant: &TenantId,
+    options: &CompactionOptions,
+    now: i64,
+) -> Option<Job> {
     young.sort_unstable_by_key(|segment| segment.id);
     let oldest = young.iter().map(|segment| segment.created_at).min()?;
     let bytes: u64 = young.iter().map(|segment| segment.bytes()).sum();
@@ -94,13 +104,19 @@ fn first_level_job(snapshot: &Snapshot, tenant: &TenantId, options: &CompactionO
     Some(Job { tenant: tenant.clone(), level: 1, inputs: young })
 }
 
-fn merge_job(snapshot: &Snapshot, tenant: &TenantId, options: &CompactionOptions, now: i64) -> Option<Job> {
+fn merge_job(
+    snapshot: &Snapshot,
+    tenant: &TenantId,
+    options: &CompactionOptions,
+    resting: &Resting,
+    now: i64,
+) -> Option<Job> {
     // What is young may belong anywhere: while there is some, no partition is quiet.
-    let has_young =
-        Table::RECEIVED.iter().any(|table| snapshot.segments(tenant, *table).iter().any(|segment| segment.level == 0));
+    let has_young = !young_of(snapshot, tenant, resting).is_empty();
     for table in Table::ALL {
         let mut partitions: BTreeMap<i64, Vec<Arc<Segment>>> = BTreeMap::new();
-        for segment in snapshot.segments(tenant, table).iter().filter(|segment| segment.level > 0) {
+        let is_ready = |segment: &&Arc<Segment>| segment.level > 0 && !resting.has(segment);
+        for segment in snapshot.segments(tenant, table).iter().filter(is_ready) {
             partitions.entry(segment.partition.unwrap_or_default()).or_default().push(Arc::clone(segment));
         }
         for (partition, segments) in partitions {

@@ -13,12 +13,30 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
+use xxhash_rust::xxh3::Xxh3;
 
 pub use local::LocalStore;
 pub(crate) use local::create_durable_folder;
 pub(crate) use syncs::{Syncs, SystemSyncs};
 
 use crate::error::Result;
+
+/// How much is read at once to make a checksum, so that a large object does not have to fit into memory.
+const CHECKED_AT_ONCE: u64 = 1 << 20;
+
+/// The checksum of a part of an object.
+pub(crate) async fn checksum(store: &dyn BlobStore, path: &str, range: Range<u64>) -> Result<u64> {
+    let mut hasher = Xxh3::new();
+    let mut start = range.start;
+    while start < range.end {
+        let chunk = start..range.end.min(start + CHECKED_AT_ONCE);
+        start = chunk.end;
+        for bytes in store.get_ranges(path, std::slice::from_ref(&chunk)).await? {
+            hasher.update(&bytes);
+        }
+    }
+    Ok(hasher.digest())
+}
 
 /// An object and its size.
 #[derive(Debug, Clone, PartialEq, Eq)]

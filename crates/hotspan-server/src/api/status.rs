@@ -76,6 +76,7 @@ pub(crate) async fn status(State(app): State<Arc<App>>) -> Json<Value> {
         answer["compaction"] = json!({
             "jobs": core.compaction.jobs.load(Relaxed),
             "failed_jobs": core.compaction.failed_jobs.load(Relaxed),
+            "resting_segments": core.compaction.resting_segments.load(Relaxed),
             "input_bytes": core.compaction.input_bytes.load(Relaxed),
             "output_bytes": core.compaction.output_bytes.load(Relaxed),
             "cpu_ns": core.compaction.cpu_nanos.load(Relaxed),
