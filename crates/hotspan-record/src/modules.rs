@@ -105,6 +105,16 @@ impl ElfModule {
         framehop::Module::new(self.path.clone(), range.clone(), range.start, info)
     }
 
+    /// Where in the file the code at an address of the file lies: pprof and OTLP count so, too, and linkers may place code
+    /// anywhere.
+    pub(crate) fn offset_of(&self, address: u64) -> u64 {
+        let of_segment = |segment: &Segment| {
+            let within = address.checked_sub(segment.address)?;
+            (within < segment.file_size).then_some(segment.offset.saturating_add(within))
+        };
+        self.code.iter().find_map(of_segment).unwrap_or(address)
+    }
+
     /// The functions at an address of the file, innermost first.
     pub(crate) fn frames_at(&self, address: u64) -> Vec<hotspan_profiler::SourceFrame> {
         self.symbols.as_ref().map(|symbols| symbols.frames_at(address)).unwrap_or_default()
@@ -126,5 +136,26 @@ impl ElfModules {
         }
         let opened = self.by_path.entry(path.to_owned());
         opened.or_insert_with(|| ElfModule::open(&format!("/proc/{pid}/root"), path).map(Arc::new)).clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Scenario: code of a program with one fixed place, code that the linker put a page further than the file has it, and an
+    /// address in neither. Guarantee: offsets in the file for the code, the address itself for what is none.
+    #[test]
+    fn addresses_become_offsets() {
+        let segment = |address, offset| Segment { address, offset, file_size: 0x500 };
+        let module = ElfModule {
+            path: "program".to_owned(),
+            build_id: String::new(),
+            code: vec![segment(0x40_1000, 0x1000), segment(0x50_3000, 0x2000)],
+            sections: Sections::default(),
+            symbols: None,
+        };
+        let offsets = [0x40_1234, 0x50_3234, 0x40_1500, 0x12].map(|address| module.offset_of(address));
+        assert_eq!(offsets, [0x1234, 0x2234, 0x40_1500, 0x12]);
     }
 }

@@ -299,7 +299,7 @@ fn file_frames(set: &mut ProfileSet<'static>, module: &ElfModule, address: u64) 
         function,
         mapping: module.path.clone().into(),
         build_id: module.build_id.clone().into(),
-        address,
+        address: module.offset_of(address),
         kind: FrameKind::Native,
         ..Frame::default()
     };

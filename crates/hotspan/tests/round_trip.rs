@@ -166,6 +166,7 @@ fn everything_in_a_profile_is_kept() {
     dictionary.mapping_table.push(Mapping {
         memory_start: range.0,
         memory_limit: range.1,
+        file_offset: range.0,
         filename_strindex,
         attribute_indices: vec![build_id],
         ..Mapping::default()

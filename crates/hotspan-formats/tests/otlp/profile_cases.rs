@@ -94,13 +94,14 @@ fn ebpf_cpu_samples() {
     });
 }
 
-/// Scenario: the same program in two processes of a pprof-like profiler, at addresses of its own each time.
+/// Scenario: the same program in two processes of a pprof-like profiler, at addresses of its own each time, and as the eBPF
+/// profiler has it, where the linker placed it.
 /// Guarantee: one frame.
 #[test]
-fn runtime_addresses_become_file_addresses() {
+fn addresses_become_offsets_in_the_file() {
     let mut builder = Builder::new();
     let file = builder.string("app");
-    for start in [0x55d0_0000_0000u64, 0x5612_3400_0000] {
+    for start in [0x55d0_0000_0000u64, 0x5612_3400_0000, 0x40_2000] {
         builder.dictionary.mapping_table.push(Mapping {
             memory_start: start,
             memory_limit: start + 0x10_0000,
@@ -115,12 +116,13 @@ fn runtime_addresses_become_file_addresses() {
             ..Location::default()
         });
     }
-    let stacks = [builder.stack(&[1]), builder.stack(&[2])];
+    let stacks = [builder.stack(&[1]), builder.stack(&[2]), builder.stack(&[3])];
     let samples = stacks.map(|stack_index| Sample { stack_index, values: vec![1], ..Sample::default() }).to_vec();
     let profile = builder.cpu_profile(samples);
     with_set(&builder.request(&[], vec![profile]), |set, _| {
-        let [one, other] = [0, 1].map(|sample: usize| set.paths.node_id(set.profiles[0].samples[sample].path));
-        assert_eq!(one, other);
+        let [one, other, linked] =
+            [0, 1, 2].map(|sample: usize| set.paths.node_id(set.profiles[0].samples[sample].path));
+        assert_eq!((one, one), (other, linked));
         assert_eq!(set.paths.frames.get(0).address, 0x2010);
         assert_eq!(set.profiles[0].labels.get("service_name"), Some("unknown_service"));
     });

@@ -362,7 +362,7 @@ impl<'r> Oracle<'r> {
                 start_line: number(function.start_line),
                 mapping: self.text(mapping.filename_strindex)?.into(),
                 build_id: if has_name { String::new() } else { build_id.clone() }.into(),
-                address: if has_name { 0 } else { file_address(mapping, location.address) },
+                address: if has_name { 0 } else { file_offset(mapping, location.address) },
                 kind: if at < outermost { FrameKind::Inlined } else { kind },
                 attributes: attributes.clone().into(),
             })
@@ -397,9 +397,9 @@ impl<'r> Oracle<'r> {
     }
 }
 
-fn file_address(mapping: &opentelemetry_proto::tonic::profiles::v1development::Mapping, address: u64) -> u64 {
+fn file_offset(mapping: &opentelemetry_proto::tonic::profiles::v1development::Mapping, address: u64) -> u64 {
     let (start, limit) = (mapping.memory_start, mapping.memory_limit);
-    if (1 << 36..1 << 63).contains(&start) && (start..limit).contains(&address) {
+    if start < 1 << 63 && (start..limit).contains(&address) {
         (address - start).saturating_add(mapping.file_offset)
     } else {
         address

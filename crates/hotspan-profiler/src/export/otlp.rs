@@ -312,9 +312,11 @@ impl<'a> Dictionary<'a> {
             attributes.push(self.string_attribute("process.executable.build_id.htlhash", &hash));
         }
         // Addresses are those of the file, not of this process: they mean the same on every machine.
+        let (code, offset) = &module.code;
         let bytes = encoded(|mapping| {
-            mapping.uint(1, module.range.start.wrapping_sub(module.bias));
-            mapping.uint(2, module.range.end.wrapping_sub(module.bias));
+            mapping.uint(1, code.start);
+            mapping.uint(2, code.end);
+            mapping.uint(3, *offset);
             mapping.uint(4, file);
             mapping.packed_uints(5, attributes);
         });

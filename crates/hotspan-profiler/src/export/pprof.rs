@@ -78,10 +78,12 @@ fn encode_profile(profile: ProfileType, batch: &Batch, identity: &Identity, symb
     for (index, module) in batch.modules.iter().enumerate() {
         let file = tables.string(&module.path);
         let id = module.build_id.as_ref().map(|id| tables.string(&build_id::to_hex(id))).unwrap_or_default();
+        let (code, offset) = &module.code;
         out.message(3, |mapping| {
             mapping.uint(1, index as u64 + 1);
-            mapping.uint(2, module.range.start.wrapping_sub(module.bias));
-            mapping.uint(3, module.range.end.wrapping_sub(module.bias));
+            mapping.uint(2, code.start);
+            mapping.uint(3, code.end);
+            mapping.uint(4, *offset);
             mapping.uint(5, file);
             mapping.uint(6, id);
         });

@@ -33,6 +33,8 @@ pub(crate) struct Module {
     pub(crate) range: Range<u64>,
     /// Address in this process minus address in the file's own address space.
     pub(crate) bias: u64,
+    /// Where the code lies in the file's own address space, and where in the file.
+    pub(crate) code: (Range<u64>, u64),
     pub(crate) build_id: Option<Vec<u8>>,
     /// The program itself, rather than a library.
     pub(crate) is_main: bool,
@@ -150,6 +152,8 @@ unsafe fn read_module(bias: u64, headers: &[libc::Elf64_Phdr], name: String, is_
     let loads = || headers.iter().filter(|header| header.p_type == libc::PT_LOAD);
     let start = bias.wrapping_add(loads().map(|header| header.p_vaddr).min()?);
     let end = bias.wrapping_add(loads().map(|header| header.p_vaddr + header.p_memsz).max()?);
+    let code = loads().find(|header| header.p_flags & libc::PF_X != 0).or_else(|| loads().next())?;
+    let code = (code.p_vaddr..code.p_vaddr + code.p_memsz, code.p_offset);
     // SAFETY: forwarded from the caller.
     let unwind = unsafe { read_unwind_tables(bias, headers, is_main) };
     let build_id = headers.iter().filter(|header| header.p_type == libc::PT_NOTE).find_map(|header| {
@@ -161,7 +165,7 @@ unsafe fn read_module(bias: u64, headers: &[libc::Elf64_Phdr], name: String, is_
     } else {
         name
     };
-    Some(Module { path, range: start..end, bias, build_id, is_main, unwind })
+    Some(Module { path, range: start..end, bias, code, build_id, is_main, unwind })
 }
 
 /// # Safety
@@ -235,13 +239,20 @@ mod tests {
     use super::*;
 
     /// Scenario: this test program asks for its own modules.
-    /// Guarantee: it finds itself, with unwind tables and a range that holds its own code.
+    /// Guarantee: it finds itself, with unwind tables and a range that holds its own code, and the file has that code where it says.
     #[test]
     fn the_program_finds_itself() {
         let modules = loaded_modules();
         let main = modules.iter().find(|module| module.is_main).unwrap();
         let here = the_program_finds_itself as *const () as u64;
         assert!(main.range.contains(&here));
+        let (code, offset) = &main.code;
+        let address = here - main.bias;
+        assert!(code.contains(&address));
+        let file = std::fs::read(&main.path).unwrap();
+        let in_file = &file[(address - code.start + offset) as usize..][..32];
+        // SAFETY: the code of a function is mapped, readable and longer than this.
+        assert_eq!(in_file, unsafe { mapped(here, 32) });
         assert!(main.unwind.is_some());
         assert!(main.path.contains("hotspan_profiler"), "{}", main.path);
         assert!(modules.iter().any(|module| module.path.contains("libc") && module.unwind.is_some()));

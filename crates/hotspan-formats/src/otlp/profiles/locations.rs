@@ -111,9 +111,9 @@ impl<'d, 'a> Location<'d, 'a> {
         Ok(())
     }
 
-    /// An address that says where it was as the file itself counts, where the file is known.
-    pub(super) fn file_address(&self) -> u64 {
-        self.mapping.map_or(self.address, |mapping| mapping.file_address(self.address))
+    /// Where it lies in its file; the address as it is where the file is not known.
+    pub(super) fn file_offset(&self) -> u64 {
+        self.mapping.map_or(self.address, |mapping| mapping.file_offset_of(self.address))
     }
 }
 

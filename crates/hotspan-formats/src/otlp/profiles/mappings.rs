@@ -20,9 +20,6 @@ const BUILD_ID_KEYS: &[&str] = &[
     "process.executable.build_id.profiling",
 ];
 
-/// Below this no position-independent program is ever loaded on a 64-bit system, and above it no linker places
-/// one: it tells addresses of a running process from addresses in a file.
-const LOWEST_RUNTIME_ADDRESS: u64 = 1 << 36;
 /// From here on, addresses belong to the kernel, whose image is not moved by us.
 const LOWEST_KERNEL_ADDRESS: u64 = 1 << 63;
 
@@ -103,12 +100,13 @@ impl<'a> Mapping<'a> {
         Ok(out)
     }
 
-    /// An address as the file itself counts, so that it is the same in every process that runs the file.
+    /// An address as an offset in the file, so that it is the same in every process that runs the file, and in every format.
     ///
-    /// The eBPF profiler sends addresses in the file already; profilers of the pprof kind send those of the process.
-    pub(super) fn file_address(&self, address: u64) -> u64 {
-        let is_runtime = (LOWEST_RUNTIME_ADDRESS..LOWEST_KERNEL_ADDRESS).contains(&self.memory_start);
-        if is_runtime && (self.memory_start..self.memory_limit).contains(&address) {
+    /// The eBPF profiler counts both from where the linker placed the code, profilers of the pprof kind from where the
+    /// process has it: the mapping says how far either is from the start of the file.
+    pub(super) fn file_offset_of(&self, address: u64) -> u64 {
+        let is_kernel = self.memory_start >= LOWEST_KERNEL_ADDRESS;
+        if !is_kernel && (self.memory_start..self.memory_limit).contains(&address) {
             (address - self.memory_start).saturating_add(self.file_offset)
         } else {
             address
@@ -120,24 +118,25 @@ impl<'a> Mapping<'a> {
 mod tests {
     use super::*;
 
-    /// Scenario: the same instruction seen in two processes, in a file, in a fixed-position program, in the kernel.
-    /// Guarantee: one address for the first three, the address as it is for the others.
+    /// Scenario: the same instruction seen in two processes, as the linker placed it low and high, and in a program with one fixed
+    /// place; an address in the kernel.
+    /// Guarantee: one offset in the file for all but the kernel's, which stays as it is.
     #[test]
-    fn addresses_are_those_of_the_file() {
+    fn addresses_are_offsets_in_the_file() {
         let mapping = |memory_start: u64, file_offset: u64| Mapping {
             memory_start,
             memory_limit: memory_start.saturating_add(0x10_0000),
             file_offset,
             ..Mapping::default()
         };
-        assert_eq!(mapping(0x7f12_3450_0000, 0x1000).file_address(0x7f12_3450_0234), 0x1234);
-        assert_eq!(mapping(0x55d0_0000_0000, 0x1000).file_address(0x55d0_0000_0234), 0x1234);
-        assert_eq!(mapping(0x1000, 0x1000).file_address(0x1234), 0x1234);
-        assert_eq!(mapping(0x40_0000, 0).file_address(0x40_1234), 0x40_1234);
+        for start in [0x7f12_3450_0000, 0x55d0_0000_0000, 0x1000, 0x2000, 0x40_1000] {
+            assert_eq!(mapping(start, 0x1000).file_offset_of(start + 0x234), 0x1234, "{start:#x}");
+        }
         let kernel = mapping(0xffff_ffff_8100_0000, 0);
-        assert_eq!(kernel.file_address(0xffff_ffff_8100_1234), 0xffff_ffff_8100_1234);
+        assert_eq!(kernel.file_offset_of(0xffff_ffff_8100_1234), 0xffff_ffff_8100_1234);
         // Outside of the mapping, or at the end of all numbers: no arithmetic that could go wrong.
-        assert_eq!(mapping(0x7f12_3450_0000, u64::MAX).file_address(0x7f12_3450_0234), u64::MAX);
-        assert_eq!(mapping(0x7f12_3450_0000, 0).file_address(0x10), 0x10);
+        assert_eq!(mapping(0x7f12_3450_0000, u64::MAX).file_offset_of(0x7f12_3450_0234), u64::MAX);
+        assert_eq!(mapping(0x7f12_3450_0000, 0).file_offset_of(0x10), 0x10);
+        assert_eq!(Mapping::default().file_offset_of(0x1234), 0x1234);
     }
 }

@@ -77,7 +77,7 @@ impl Symbols {
             CodedFrame { function, line, column, mapping: binary.file, kind, attributes, ..CodedFrame::default() };
         if !target.frames.is_named(function) {
             // What a symboliser needs later. With a function, the build would only split what is the same code.
-            (frame.address, frame.build_id) = (location.file_address(), binary.build_id);
+            (frame.address, frame.build_id) = (location.file_offset(), binary.build_id);
         }
         target.budget.charge(FRAME_BYTES)?;
         Ok(target.frames.add_coded(frame))
