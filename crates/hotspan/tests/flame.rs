@@ -402,8 +402,8 @@ fn the_length_of_time_is_in_the_help() {
 }
 
 /// Scenario: memory in use, looked at three times before a change and once after it, twice as much; and CPU time of both.
-/// Guarantee: texts say how many profiles a sum is of and what one has, but of CPU time nothing of the kind; a comparison is by
-/// profile, so that the change is a doubling, unless it is asked for sums.
+/// Guarantee: texts and JSON say how many profiles a sum is of, and texts what one has, but of CPU time nothing of the kind; a
+/// comparison is by profile, so that the change is a doubling, unless it is asked for sums.
 #[test]
 fn sums_of_snapshots_are_told() {
     let (_store, server) = Server::fresh();
@@ -429,6 +429,11 @@ fn sums_of_snapshots_are_told() {
     }
     assert!(text(all).contains("the sum of 4 profiles, 1.25 MiB each"), "{}", text(all));
     assert!(!text("shop.cpu").contains("profiles"), "{}", text("shop.cpu"));
+    let summed = |kind: &str| {
+        let answer = server.get_json(&format!("/api/v1/profile?app=shop&type={kind}"));
+        answer["exactness"]["snapshots_summed"].as_u64()
+    };
+    assert_eq!((summed("inuse_space"), summed("cpu")), (Some(4), None));
     let diff = |more: &str| {
         let sides = format!("baseline={first}&comparison=shop.inuse_space{{version=\"2\"}}");
         let answer = server.get_json(&format!("/api/v1/diff?{sides}{more}"));

@@ -33,5 +33,7 @@ export interface Exactness {
   explained?: number;
   /** Samples that are not in the answer because there are too many. */
   samples_left_out?: number;
+  /** Profiles of one moment each, such as memory in use, over which the values are summed. */
+  snapshots_summed?: number;
   notes?: string[];
 }

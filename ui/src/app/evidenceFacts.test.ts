@@ -21,6 +21,12 @@ describe('evidenceFacts', () => {
     expect(rounded(false)).toBeUndefined();
   });
 
+  it('tells of how many snapshots a sum is', () => {
+    const summed = (evidence: Parameters<typeof evidenceFacts>[0]) => evidenceFacts(evidence).find((fact) => fact.id === 'summed');
+    expect(summed({ samples: 90, snapshots_summed: 3 })).toMatchObject({ text: '3', label: 'profiles summed' });
+    expect(summed({ samples: 90 })).toBeUndefined();
+  });
+
   it('says nothing where nobody knows', () => {
     expect(coverage({ samples: 9 })).toBeUndefined();
   });

@@ -18,6 +18,7 @@ export function evidenceFacts(evidence: Exactness): Fact[] {
   if (evidence.spans_with_samples !== undefined && spans) facts.push({ id: 'profiled', text: formatCount(evidence.spans_with_samples), label: 'with samples', origin: 'Spans that have at least one sample of this type. Spans shorter than the sampling interval often have none.' });
   if (evidence.scope_spans_with_samples !== undefined && spans) facts.push({ id: 'profiled', text: formatCount(evidence.scope_spans_with_samples), label: 'with samples in their scope', origin: 'Spans with at least one sample of this type, the selected ones and those below or beside them that were asked for.' });
   if (samples !== undefined) facts.push({ id: 'samples', text: formatCount(samples), label: samples === 1 ? 'sample' : 'samples', origin: 'Stack samples that were added up for this answer.', warned: samples < 8 });
+  if (evidence.snapshots_summed) facts.push({ id: 'summed', text: formatCount(evidence.snapshots_summed), label: 'profiles summed', origin: 'A profile of this type says what there was at one moment, and values are sums over all of these: shares are right, and an amount divided by the number of profiles is what there was on average.' });
   if (exact_share === undefined && evidence.linked_samples && samples) {
     // Sums over time do not remember spans: their zero means "not known".
     facts.push({ id: 'linked', text: formatShare(evidence.linked_samples / samples), label: 'linked', origin: 'Share of these samples that name the span they ran in.' });

@@ -10,7 +10,7 @@ use hotspan_model::{ProfileType, TenantId};
 use hotspan_query::{FlameAnswer, FlameQuery, LeafTrim, Matcher, Selector};
 use http::{HeaderMap, HeaderValue, Uri, header};
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::ApiError;
 use super::asker::{Asker, Given};
@@ -20,7 +20,7 @@ use super::known_parameters::{names_of, refuse_other, refuse_unknown};
 use super::no_samples::no_samples;
 use super::pyroscope::{max_nodes, merged_pprof, take_ids};
 use super::short_types::settle_type;
-use super::snapshot_sums::snapshot_note;
+use super::snapshot_sums::{snapshots_summed, snapshots_text};
 use super::span_scope::{ScopeParameters, outlines_of, owners_in_trace};
 use crate::accept::Accept;
 use crate::app::Core;
@@ -169,22 +169,22 @@ pub(crate) async fn flame_response(
     let max_nodes = if is_whole { 0 } else { query.max_nodes };
     let answer = core.engine.flame(tenant, &FlameQuery { max_nodes, ..query.clone() }).await?;
     let folded = answer.exactness.pruned_nodes;
-    let mut evidence = evidence_text(&answer.exactness);
-    if matches!(format, "html" | "text")
-        && let Some(note) = snapshot_note(core, tenant, query, answer.tree.total()).await?
-    {
-        evidence.push_str(&format!(", {note}"));
-    }
     let unit = query.profile_type.sample_unit.as_str();
+    let says_evidence = matches!(format, "html" | "text" | "json" | "packed");
+    let summed = if says_evidence { snapshots_summed(core, tenant, query).await? } else { None };
+    let mut evidence = evidence_text(&answer.exactness);
+    if let Some(profiles) = summed {
+        evidence.push_str(&format!(", {}", snapshots_text(profiles, answer.tree.total(), unit)));
+    }
     let title = query.profile_type.to_string();
     let text = |content_type: &'static str, body: String| {
         ([(header::CONTENT_TYPE, HeaderValue::from_static(content_type))], body).into_response()
     };
     let drawn = match format {
-        "json" => flame_json(&answer, &query.profile_type),
+        "json" => flame_json(&answer, &query.profile_type, summed),
         "packed" => {
             let content_type = HeaderValue::from_static("application/octet-stream");
-            ([(header::CONTENT_TYPE, content_type)], packed(&answer, &query.profile_type)).into_response()
+            ([(header::CONTENT_TYPE, content_type)], packed(&answer, &query.profile_type, summed)).into_response()
         }
         "html" => text("text/html; charset=utf-8", page(&answer, query, evidence, uri)),
         "text" if answer.exactness.samples == 0 => {
@@ -295,14 +295,22 @@ fn flame_query(parameters: &ProfileParameters, now: i64) -> Result<FlameQuery, A
 }
 
 /// Flamebearer JSON with what the numbers rest on.
-fn flame_json(answer: &FlameAnswer, profile_type: &ProfileType) -> Response {
+fn flame_json(answer: &FlameAnswer, profile_type: &ProfileType, summed: Option<u64>) -> Response {
     let graph = FlameJson::single(&answer.tree, profile_type);
-    graph.telling("exactness", exactness_json(&answer.exactness)).into_response()
+    graph.telling("exactness", told_exactness(answer, summed)).into_response()
 }
 
 /// The same for readers of large graphs.
-fn packed(answer: &FlameAnswer, profile_type: &ProfileType) -> Vec<u8> {
+fn packed(answer: &FlameAnswer, profile_type: &ProfileType, summed: Option<u64>) -> Vec<u8> {
     let metadata = Metadata::for_type("single", profile_type);
-    let told = json!({ "metadata": metadata, "exactness": exactness_json(&answer.exactness) });
-    packed_flame::encode(&answer.tree, told)
+    packed_flame::encode(&answer.tree, json!({ "metadata": metadata, "exactness": told_exactness(answer, summed) }))
+}
+
+/// What an answer rests on, and of how many snapshots it is the sum, if it is one.
+fn told_exactness(answer: &FlameAnswer, summed: Option<u64>) -> Value {
+    let mut exactness = exactness_json(&answer.exactness);
+    if let Some(profiles) = summed {
+        exactness["snapshots_summed"] = json!(profiles);
+    }
+    exactness
 }

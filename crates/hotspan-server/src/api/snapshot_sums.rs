@@ -10,18 +10,21 @@ use hotspan_query::FlameQuery;
 use super::ApiError;
 use crate::app::Core;
 
-/// How many profiles a total is the sum of, and what one has; none where sums are amounts, or there is one profile.
-pub(super) async fn snapshot_note(
+/// How many profiles a total is the sum of; none where sums are amounts, or there is one profile.
+pub(super) async fn snapshots_summed(
     core: &Core,
     tenant: &TenantId,
     query: &FlameQuery,
-    total: i64,
-) -> Result<Option<String>, ApiError> {
+) -> Result<Option<u64>, ApiError> {
     if !query.profile_type.is_snapshot() || !query.spans.is_empty() || !query.traces.is_empty() {
         return Ok(None);
     }
-    let profiles = core.engine.profile_count(tenant, query).await?.count;
-    let each = value_text((total as f64 / profiles.max(1.0)) as i64, &query.profile_type.sample_unit);
-    let note = format!("the sum of {} profiles, {each} each on average", count_text(profiles as u64));
-    Ok((profiles > 1.0).then_some(note))
+    let profiles = core.engine.profile_count(tenant, query).await?.count as u64;
+    Ok((profiles > 1).then_some(profiles))
+}
+
+/// The same as a sentence, with what one of them has.
+pub(super) fn snapshots_text(profiles: u64, total: i64, unit: &str) -> String {
+    let each = value_text((total as f64 / profiles.max(1) as f64) as i64, unit);
+    format!("the sum of {} profiles, {each} each on average", count_text(profiles))
 }

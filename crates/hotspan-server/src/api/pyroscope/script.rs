@@ -19,7 +19,7 @@ use crate::api::known_parameters::{names_of, refuse_other, refuse_unknown};
 use crate::api::no_samples::no_samples;
 use crate::api::profile::{AskedFlame, TextParameters, flame_response};
 use crate::api::short_types::settle_query;
-use crate::api::snapshot_sums::snapshot_note;
+use crate::api::snapshot_sums::{snapshots_summed, snapshots_text};
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -59,7 +59,8 @@ pub(super) async fn query(
                 0 => no_samples(&core, &tenant, &whole).await?,
                 _ => top_text(&answer.tree, &whole.profile_type.sample_unit, count, drawing.width()),
             };
-            if let Some(note) = snapshot_note(&core, &tenant, &whole, answer.tree.total()).await? {
+            if let Some(profiles) = snapshots_summed(&core, &tenant, &whole).await? {
+                let note = snapshots_text(profiles, answer.tree.total(), &whole.profile_type.sample_unit);
                 table.push_str(&wrapped(&note, 0, drawing.width()));
             }
             let table = ([(header::CONTENT_TYPE, "text/plain; charset=utf-8")], table);
