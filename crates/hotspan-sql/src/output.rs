@@ -48,7 +48,16 @@ impl Format {
             Self::Arrow => "application/vnd.apache.arrow.stream",
         }
     }
+
+    /// Whether an answer that failed is whole with its reason in it. Otherwise it must be cut off behind what was written,
+    /// or somebody would take the rows so far for all of them.
+    pub fn holds_errors(self) -> bool {
+        self == Self::Json
+    }
 }
+
+/// What the last line of a CSV answer that failed begins with.
+pub const CSV_ERROR: &str = "# error: ";
 
 /// Writes an answer piece by piece: each call gives the bytes that have become certain.
 pub struct Encoder {
@@ -129,7 +138,8 @@ impl Encoder {
         }
     }
 
-    /// What comes after the rows. An error can only be told in JSON; the other formats are cut off instead.
+    /// What comes after the rows. Of an answer that failed: in JSON a member, in CSV a last line, in Arrow nothing, not even the
+    /// mark of its end.
     pub fn end(mut self, error: Option<&str>) -> Result<Vec<u8>, ArrowError> {
         match &mut self.state {
             State::Json { rows } => Ok(match error {
@@ -138,14 +148,20 @@ impl Encoder {
                     format!("],\"row_count\":{rows},\"error\":{}}}", serde_json::Value::from(error)).into_bytes()
                 }
             }),
-            State::Csv { began } if !*began => {
-                // No batch came: the names of the columns still do.
-                let empty = RecordBatch::new_empty(Arc::clone(&self.schema));
+            State::Csv { began } => {
                 let mut bytes = Vec::new();
-                CsvBuilder::new().with_header(true).build(&mut bytes).write(&flat(&empty)?)?;
+                if !*began {
+                    // No batch came: the names of the columns still do.
+                    let empty = RecordBatch::new_empty(Arc::clone(&self.schema));
+                    CsvBuilder::new().with_header(true).build(&mut bytes).write(&flat(&empty)?)?;
+                }
+                if let Some(error) = error {
+                    let words: Vec<&str> = error.split_whitespace().collect();
+                    bytes.extend(format!("{CSV_ERROR}{}\n", words.join(" ")).into_bytes());
+                }
                 Ok(bytes)
             }
-            State::Csv { .. } => Ok(Vec::new()),
+            State::Arrow(_) if error.is_some() => Ok(Vec::new()),
             State::Arrow(writer) => {
                 writer.finish()?;
                 Ok(std::mem::take(writer.get_mut()))
@@ -217,5 +233,27 @@ mod tests {
         let told: Vec<&str> =
             answer["columns"].as_array().unwrap().iter().map(|column| column["name"].as_str().unwrap()).collect();
         assert_eq!(told, ["x", "x_2", "x_2_2", "y"]);
+    }
+
+    /// Scenario: answers that fail after a row, for a reason of two lines, in each format.
+    /// Guarantee: JSON and CSV say why, CSV in one line; Arrow has the row and no mark of an end.
+    #[test]
+    fn answers_that_fail_say_why() {
+        let schema = Arc::new(Schema::new(vec![Field::new("x", DataType::Int64, false)]));
+        let batch = RecordBatch::try_new(Arc::clone(&schema), vec![Arc::new(Int64Array::from(vec![7]))]).unwrap();
+        let failed = |format| {
+            let mut encoder = Encoder::new(format, &schema).unwrap();
+            let row = [encoder.begin(), encoder.rows(&batch).unwrap()].concat();
+            (row, encoder.end(Some("no\nmemory")).unwrap())
+        };
+        let (row, end) = failed(Format::Csv);
+        assert_eq!((row.as_slice(), end.as_slice()), (&b"x\n7\n"[..], &b"# error: no memory\n"[..]));
+        let (row, end) = failed(Format::Json);
+        let answer: serde_json::Value = serde_json::from_slice(&[row, end].concat()).unwrap();
+        assert_eq!((&answer["error"], &answer["row_count"]), (&"no\nmemory".into(), &1.into()));
+        let (row, end) = failed(Format::Arrow);
+        assert_eq!(end, b"");
+        assert!(!row.ends_with(&[0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0]));
+        assert!(Format::Json.holds_errors() && !Format::Csv.holds_errors() && !Format::Arrow.holds_errors());
     }
 }

@@ -176,13 +176,24 @@ impl Client {
         let exactness = response.headers().get("hotspan-exactness").and_then(|json| json.to_str().ok());
         let exactness: Option<Value> = exactness.and_then(|json| serde_json::from_str(json).ok());
         let samples = exactness.and_then(|exactness| exactness["samples"].as_u64());
-        let body = response.body_mut().with_config().limit(MAX_ANSWER).read_to_vec();
-        let body = body.with_context(|| format!("reading the answer of {}{path}", self.base))?;
+        let mut body = Vec::new();
+        if let Err(error) = response.body_mut().with_config().limit(MAX_ANSWER).reader().read_to_end(&mut body) {
+            if let Some(why) = reason_of_cut(&body) {
+                bail!("{why}");
+            }
+            return Err(error).with_context(|| format!("reading the answer of {}{path}", self.base));
+        }
         if status.is_success() {
             return Ok(Answer { body, samples });
         }
         bail!("{}", refusal(status, &body, &self.base, path))
     }
+}
+
+/// Why an answer was cut off, which the last line of CSV says.
+fn reason_of_cut(body: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(body);
+    text.lines().last()?.strip_prefix("# error: ").map(str::to_owned)
 }
 
 /// What a server said instead of an answer.

@@ -4,7 +4,7 @@
 
 mod support;
 
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::Command;
 use std::time::Duration;
@@ -74,14 +74,82 @@ fn by_http() {
     assert!(rows.contains(&search), "{rows:?}");
 }
 
-/// Scenario: bodies that are no question: no JSON, a wrong key, another content type. Guarantee: each error is JSON and names what is wrong.
+/// Scenario: a form, as `curl -d` sends it: with and without a format, with a charset behind its type, and as large as JSON may not be.
+/// Guarantee: it is answered as the same JSON is, with the same limits.
+#[test]
+fn by_form() {
+    let store = tempfile::tempdir().unwrap();
+    let server = server_with_spans(store.path());
+    let form = "application/x-www-form-urlencoded";
+    let ask_form = |content_type: &str, body: &str| {
+        let answer = server.post("/api/v1/sql", content_type, body.as_bytes()).unwrap();
+        (answer.status, answer.text())
+    };
+    let query = "SELECT count(*) AS n FROM spans WHERE name LIKE 'operation-%'";
+    let escaped = "query=SELECT count(*) AS n FROM spans WHERE name LIKE 'operation-%25'";
+    assert_eq!(ask_form(form, escaped), ask(&server, &json!({ "query": query })));
+    let with_format = format!("{escaped}&format=csv");
+    assert_eq!(ask_form(&format!("{form}; charset=UTF-8"), &with_format), (200, "n\n3\n".to_owned()));
+    for bad in ["query=SELECT+nme+FROM+spans", "query=SELECT+1&format=xml"] {
+        let (status, text) = ask_form(form, bad);
+        assert_eq!(status, 400, "{text}");
+    }
+    let long = "x".repeat(3 << 20);
+    let (by_form, by_json) = (ask_form(form, &format!("query={long}")), ask(&server, &json!({ "query": long })));
+    assert_eq!(by_form.0, by_json.0, "{} {}", by_form.1, by_json.1);
+    assert!(by_form.0 >= 400);
+}
+
+/// Scenario: a division by zero after some thousand rows, as CSV, Arrow and JSON, over HTTP and by command.
+/// Guarantee: CSV says why in its last line, CSV and Arrow are cut so that no reader takes them for whole, JSON is whole and says
+/// why; the command fails with the reason.
+#[test]
+fn an_answer_that_fails_says_why() {
+    let (_store, server) = Server::fresh();
+    let query = "SELECT 1000 / (value - 50000) AS x FROM range(100000)";
+    let raw = |format: &str| {
+        let body = json!({ "query": query, "format": format }).to_string();
+        let mut client = TcpStream::connect(server.address("http")).unwrap();
+        let head = format!(
+            "POST /api/v1/sql HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+            body.len()
+        );
+        client.write_all(format!("{head}{body}").as_bytes()).unwrap();
+        let mut answer = Vec::new();
+        client.read_to_end(&mut answer).unwrap();
+        answer
+    };
+    let ends_as_it_should = |answer: &[u8]| answer.ends_with(b"\r\n0\r\n\r\n");
+    let csv = raw("csv");
+    let text = String::from_utf8_lossy(&csv);
+    assert!(text.starts_with("HTTP/1.1 200") && text.contains("\n0\n"), "{}", &text[..200]);
+    assert!(text.contains("\n# error: Divide by zero error\n"), "{}", &text[text.len() - 200..]);
+    assert!(!ends_as_it_should(&csv));
+    let arrow = raw("arrow");
+    assert!(arrow.len() > 10_000 && !ends_as_it_should(&arrow));
+    let (status, text) = ask(&server, &json!({ "query": query }));
+    let answer: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!((status, &answer["error"]), (200, &json!("Divide by zero error")));
+    assert!(answer["row_count"].as_u64().unwrap() > 0);
+    for format in ["csv", "json", "table"] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_hotspan"));
+        let run = command.args(["sql", query, "--format", format, "--server", &server.http]).output().unwrap();
+        let said = String::from_utf8_lossy(&run.stderr);
+        assert!(!run.status.success() && said.contains("Divide by zero"), "{format}: {said}");
+    }
+}
+
+/// Scenario: bodies that are no question: no JSON, a wrong key, a form without a query, another content type.
+/// Guarantee: each error is JSON and names what is wrong.
 #[test]
 fn wrong_bodies_are_named() {
     let (_store, server) = Server::fresh();
     for (content_type, body, status, names) in [
         ("application/json", "{\"query\":", 400, "EOF"),
         ("application/json", "{\"qury\":\"SELECT 1\"}", 422, "qury"),
-        ("text/plain", "SELECT 1", 415, "application/json"),
+        ("application/x-www-form-urlencoded", "SELECT 1", 422, "query=STATEMENT"),
+        ("application/x-www-form-urlencoded", "query=SELECT+1&fromat=csv", 422, "fromat"),
+        ("text/plain", "SELECT 1", 415, "application/json or application/x-www-form-urlencoded"),
     ] {
         let answer = server.post("/api/v1/sql", content_type, body.as_bytes()).unwrap();
         let text = answer.text();

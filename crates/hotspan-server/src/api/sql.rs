@@ -1,11 +1,13 @@
 //! `POST /api/v1/sql`: read-only SQL, answered row by row as it is computed.
 
 use std::io;
+use std::time::Duration;
 
-use axum::Json;
 use axum::body::{Body, Bytes};
-use axum::extract::rejection::JsonRejection;
+use axum::extract::rejection::{FormRejection, JsonRejection};
+use axum::extract::{FromRequest, Request};
 use axum::response::Response;
+use axum::{Form, Json};
 use futures::{StreamExt, stream};
 use hotspan_sql::output::{Encoder, Format};
 use hotspan_sql::{SqlAnswer, SqlError};
@@ -15,6 +17,13 @@ use serde::Deserialize;
 use super::ApiError;
 use super::asker::Asker;
 
+const FORM: &str = "application/x-www-form-urlencoded";
+
+/// A connection is cut this long after the last line of an answer that failed: what the client has not taken until then is lost
+/// with the connection, and the reason with it.
+const TIME_TO_READ_WHY: Duration = Duration::from_secs(1);
+
+/// What is asked, as JSON or as the form that `curl -d` sends.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SqlBody {
@@ -22,12 +31,33 @@ pub(crate) struct SqlBody {
     format: Option<String>,
 }
 
+impl<S: Send + Sync> FromRequest<S> for SqlBody {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
+        let content_type = request.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        let is_form = content_type.is_some_and(|text| text.trim_start().to_ascii_lowercase().starts_with(FORM));
+        if is_form {
+            let form = Form::from_request(request, state).await;
+            return form.map(|Form(body)| body).map_err(|wrong: FormRejection| {
+                let message = format!("{}; a form has query=STATEMENT and maybe format=FORMAT", wrong.body_text());
+                ApiError { status: wrong.status(), message }
+            });
+        }
+        Json::from_request(request, state).await.map(|Json(body)| body).map_err(|wrong| {
+            let message = match &wrong {
+                JsonRejection::MissingJsonContentType(_) => {
+                    format!("the body's Content-Type must be application/json or {FORM}")
+                }
+                wrong => wrong.body_text(),
+            };
+            ApiError { status: wrong.status(), message }
+        })
+    }
+}
+
 /// Answers `/api/v1/sql`. When the client goes away, the body is dropped, and the query with it.
-pub(crate) async fn sql(
-    Asker { core, tenant }: Asker,
-    body: Result<Json<SqlBody>, JsonRejection>,
-) -> Result<Response, ApiError> {
-    let Json(body) = body.map_err(|wrong| ApiError { status: wrong.status(), message: wrong.body_text() })?;
+pub(crate) async fn sql(Asker { core, tenant }: Asker, body: SqlBody) -> Result<Response, ApiError> {
     let format: Format = match &body.format {
         Some(text) => text.parse().map_err(|error: String| ApiError::invalid(format!("format: {error}")))?,
         None => Format::default(),
@@ -38,6 +68,13 @@ pub(crate) async fn sql(
     response.body(Body::from_stream(encoded(answer, encoder, format))).map_err(|error| failed(&error))
 }
 
+/// What of an answer is still to be sent.
+enum Rest {
+    Rows(SqlAnswer, Encoder),
+    /// The connection is cut for this reason.
+    Cut(String),
+}
+
 /// The pieces of the body, each encoded when the client has taken the one before.
 fn encoded(
     answer: SqlAnswer,
@@ -45,18 +82,24 @@ fn encoded(
     format: Format,
 ) -> impl futures::Stream<Item = io::Result<Bytes>> + Send {
     let begin = encoder.begin();
-    let rest = stream::unfold(Some((answer.batches, encoder)), move |state| async move {
-        let (mut batches, mut encoder) = state?;
-        match batches.next().await {
+    let rest = stream::unfold(Some(Rest::Rows(answer, encoder)), move |rest| async move {
+        let (mut answer, mut encoder) = match rest? {
+            Rest::Rows(answer, encoder) => (answer, encoder),
+            Rest::Cut(why) => {
+                tokio::time::sleep(TIME_TO_READ_WHY).await;
+                return Some((Err(io::Error::other(why)), None));
+            }
+        };
+        let why = match answer.batches.next().await {
             Some(Ok(batch)) => match encoder.rows(&batch) {
-                Ok(bytes) => Some((Ok(Bytes::from(bytes)), Some((batches, encoder)))),
-                Err(error) => Some((Err(io::Error::other(error)), None)),
+                Ok(bytes) => return Some((Ok(Bytes::from(bytes)), Some(Rest::Rows(answer, encoder)))),
+                Err(error) => error.to_string(),
             },
-            // JSON says what went wrong; the others end short, which their readers notice.
-            Some(Err(error)) if format != Format::Json => Some((Err(io::Error::other(error)), None)),
-            Some(Err(error)) => Some((end(encoder, Some(&error.to_string())), None)),
-            None => Some((end(encoder, None), None)),
-        }
+            Some(Err(error)) => error.to_string(),
+            None => return Some((end(encoder, None), None)),
+        };
+        let last = end(encoder, Some(&why));
+        Some((last, (!format.holds_errors()).then_some(Rest::Cut(why))))
     });
     stream::iter([Ok(Bytes::from(begin))]).chain(rest)
 }
