@@ -56,8 +56,6 @@ impl FlameQuery {
     pub(crate) fn linked(&self, owners: SampleOwners) -> LinkedQuery {
         LinkedQuery {
             owners,
-            // The selector says the type as well, or the types that a short name stands for.
-            profile_types: Vec::new(),
             selector: self.typed_selector(),
             from: self.from,
             until: self.until,

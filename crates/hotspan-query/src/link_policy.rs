@@ -216,7 +216,6 @@ impl Engine {
         let key = |span: &SpanOutline| SpanKey { trace_id: Some(span.trace_id), span_id: span.span_id };
         let query = LinkedQuery {
             owners: SampleOwners::Spans(spans.iter().map(key).collect()),
-            profile_types: Vec::new(),
             selector: Selector::default(),
             from: from.saturating_sub(REACH),
             until: until.saturating_add(REACH),

@@ -6,11 +6,10 @@
 use std::sync::Arc;
 
 use arrow::array::{Array, BooleanArray, Int64Array, RecordBatch};
-use hashbrown::{HashMap, HashSet};
+use hashbrown::HashMap;
 use hotspan_lake::{Snapshot, arrays};
-use hotspan_model::labels::PROFILE_TYPE;
-use hotspan_model::selector::{Matcher, Selector};
-use hotspan_model::{Exactness, LinkStrength, ProfileId, ProfileType, SpanId, TenantId, TraceId};
+use hotspan_model::selector::Selector;
+use hotspan_model::{Exactness, LinkStrength, ProfileId, SpanId, TenantId, TraceId};
 
 use crate::Engine;
 use crate::error::Result;
@@ -23,9 +22,7 @@ use crate::series::SeriesEntry;
 pub struct LinkedQuery {
     /// Whose.
     pub owners: SampleOwners,
-    /// Of which types; none means any.
-    pub profile_types: Vec<ProfileType>,
-    /// Labels that the series must have.
+    /// Labels that the series must have, the profile type among them.
     pub selector: Selector,
     /// Start of the time, in nanoseconds since 1970.
     pub from: i64,
@@ -106,7 +103,7 @@ impl Engine {
         query: &LinkedQuery,
         visit: &mut EachSample<'_>,
     ) -> Result<LinkedTables> {
-        let series = self.series_of_types(tenant, snapshot, query).await?;
+        let series = self.series_of_spans(tenant, snapshot, query).await?;
         let mut columns = vec!["time", "timed", "path", "value"];
         if query.with_threads {
             columns.extend(["thread_id", "thread_name"]);
@@ -155,26 +152,6 @@ impl Engine {
         };
         found.tables = self.visit_linked_samples(tenant, snapshot, query, &mut keep).await?;
         Ok(found)
-    }
-
-    pub(crate) async fn series_of_types(
-        &self,
-        tenant: &TenantId,
-        snapshot: &Snapshot,
-        query: &LinkedQuery,
-    ) -> Result<Vec<SeriesEntry>> {
-        let mut series = match query.profile_types.as_slice() {
-            [only] => {
-                let selector = query.selector.clone().and(Matcher::equal(PROFILE_TYPE, only.to_string()));
-                self.fitting_series(tenant, snapshot, &selector, query.from, query.until).await?
-            }
-            _ => self.fitting_series(tenant, snapshot, &query.selector, query.from, query.until).await?,
-        };
-        if query.profile_types.len() > 1 {
-            let wanted: HashSet<String> = query.profile_types.iter().map(ToString::to_string).collect();
-            series.retain(|entry| entry.labels.get(PROFILE_TYPE).is_some_and(|name| wanted.contains(name)));
-        }
-        Ok(series)
     }
 }
 

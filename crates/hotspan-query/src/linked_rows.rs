@@ -89,6 +89,7 @@ impl Engine {
             snapshot,
             query,
             sorted: Arc::new(series.iter().map(|entry| entry.id.0).collect()),
+            fits: series.iter().map(|entry| query.selector.fits(&entry.labels)).collect(),
             columns,
             seen: Seen {
                 profiles: query.profiles.iter().map(|profile| profile.0).collect(),
@@ -108,7 +109,7 @@ impl Engine {
                 }
                 owners => visit.read(&OwnerFilter::new(owners, series), each).await?,
             }
-            let (asked, range) = ((owners, series), (query.from, query.until));
+            let (asked, range) = ((owners, series, &query.selector), (query.from, query.until));
             let columns = visit.columns_with(&["series", "time", "timed"]);
             let seen = &mut visit.seen;
             let mut each_uploaded = |batch: &RecordBatch, rows| seen.show(batch, rows, each);
@@ -223,6 +224,8 @@ struct Visit<'q> {
     query: &'q LinkedQuery,
     /// Ids of the series, in their order.
     sorted: Arc<Vec<u64>>,
+    /// Which of them have the labels that are asked for; the others may only be named by spans.
+    fits: Vec<bool>,
     columns: &'q [&'q str],
     seen: Seen,
 }
@@ -250,7 +253,7 @@ impl<'q> Visit<'q> {
         let options = ReadOptions::columns(&self.columns_with(&columns))
             .within("time", from, until)
             .near_keys("series", Arc::clone(&self.sorted));
-        let Self { engine, tenant, snapshot, sorted, seen, .. } = self;
+        let Self { engine, tenant, snapshot, sorted, fits, seen, .. } = self;
         let exactness = &mut seen.exactness;
         let jobs = match filter.id_set() {
             Some(ids) => {
@@ -265,7 +268,7 @@ impl<'q> Visit<'q> {
             let linked = |row| {
                 let id = claims.series[row];
                 if last.0 != Some(id) {
-                    last = (Some(id), sorted.binary_search(&id).ok());
+                    last = (Some(id), sorted.binary_search(&id).ok().filter(|series| fits[*series]));
                 }
                 let series = last.1?;
                 let owner = filter.owner(&claims.of_row(row, series))?;

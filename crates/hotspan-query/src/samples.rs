@@ -109,7 +109,7 @@ impl Engine {
         if query.profile_type == ProfileType::default() {
             linked.selector = query.selector.clone();
         }
-        let series = self.series_of_types(tenant, &snapshot, &linked).await?;
+        let series = self.series_of_spans(tenant, &snapshot, &linked).await?;
         let mut earliest = EarliestSamples::new(offset.saturating_add(limit).min(FARTHEST_SAMPLE));
         let mut each = |linked: &LinkedRows<'_>| {
             let columns = SampleColumns::of(linked.batch)?;

@@ -12,7 +12,9 @@ use hotspan_model::{Exactness, Labels, SeriesId, TenantId};
 
 use crate::Engine;
 use crate::error::Result;
+use crate::linked::LinkedQuery;
 use crate::told::Told;
+use crate::upload_names::is_without_service;
 
 /// One label set that profiles came with.
 #[derive(Debug, Clone)]
@@ -101,6 +103,18 @@ impl Engine {
         until: i64,
     ) -> Result<Vec<SeriesEntry>> {
         self.select_series(tenant, snapshot, |labels| selector.fits(labels), (from, until)).await
+    }
+
+    /// The same for a question about spans, with the uploads of which nobody said the service: each is of the service of the
+    /// span that names it, and is looked at again once that is known.
+    pub(crate) async fn series_of_spans(
+        &self,
+        tenant: &TenantId,
+        snapshot: &Snapshot,
+        query: &LinkedQuery,
+    ) -> Result<Vec<SeriesEntry>> {
+        let fits = |labels: &Labels| query.selector.fits(labels) || is_without_service(labels);
+        self.select_series(tenant, snapshot, fits, (query.from, query.until)).await
     }
 
     async fn select_series(

@@ -127,14 +127,13 @@ impl Engine {
     ) -> Result<(FactsBySpan, Exactness)> {
         let query = LinkedQuery {
             owners,
-            profile_types: Vec::new(),
             selector: Selector::default(),
             from,
             until,
             profiles: Vec::new(),
             with_threads: false,
         };
-        let measures = Measure::of_series(&self.series_of_types(tenant, snapshot, &query).await?);
+        let measures = Measure::of_series(&self.series_of_spans(tenant, snapshot, &query).await?);
         let mut facts = FactsBySpan::new();
         let mut add = |sample: &LinkedSample| {
             let measure = measures.get(sample.series as usize).copied().flatten();

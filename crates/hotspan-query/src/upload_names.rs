@@ -9,13 +9,18 @@ use std::sync::Arc;
 
 use hashbrown::{HashMap, HashSet};
 use hotspan_lake::table::DAY;
-use hotspan_model::labels::UNKNOWN_SERVICE;
-use hotspan_model::{Attribute, ProfileId, SpanId, TraceId, Value};
+use hotspan_model::labels::{PROFILE_SOURCE, UNKNOWN_SERVICE};
+use hotspan_model::{Attribute, Labels, ProfileId, SpanId, TraceId, Value};
 
 /// The attribute that names an upload by the id it was given, or by the id that it is stored under.
 const ID: &str = "profile.id";
 /// The attribute that names the file of an upload.
 const FILE: &str = "profile.file";
+
+/// Whether these are labels of an upload of which nobody said the service.
+pub(crate) fn is_without_service(labels: &Labels) -> bool {
+    labels.get(PROFILE_SOURCE).is_some() && labels.service() == UNKNOWN_SERVICE
+}
 
 /// The span that names a profile.
 pub(crate) type NamingSpan = (TraceId, SpanId);
@@ -26,6 +31,7 @@ pub(crate) struct SpanNames {
     ids: HashMap<String, NamingSpan>,
     /// By name without folder.
     files: HashMap<String, Vec<NamedFile>>,
+    services: HashMap<NamingSpan, Arc<str>>,
 }
 
 #[derive(Debug)]
@@ -82,15 +88,22 @@ impl SpanNames {
     ) {
         if let Some(id) = name_in(attributes, ID) {
             self.ids.entry(id).or_insert(span);
+            self.services.insert(span, Arc::clone(service));
         }
         if let Some(path) = name_in(attributes, FILE) {
             let named = self.files.entry(file_name(&path).to_owned()).or_default();
             named.push(NamedFile { span, service: Arc::clone(service), path, from, until });
+            self.services.insert(span, Arc::clone(service));
         }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
         self.ids.is_empty() && self.files.is_empty()
+    }
+
+    /// The service of a span that names something.
+    pub(crate) fn service_of(&self, span: &NamingSpan) -> Option<&str> {
+        self.services.get(span).map(|service| &**service)
     }
 
     /// The profiles that are named by the id that they are stored under.

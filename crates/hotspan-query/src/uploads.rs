@@ -8,8 +8,9 @@ use futures::{FutureExt, TryStreamExt};
 use hashbrown::HashMap;
 use hotspan_lake::table::HOUR;
 use hotspan_lake::{IdSet, ReadOptions, Snapshot, Table, arrays};
-use hotspan_model::labels::PROFILE_SOURCE;
-use hotspan_model::{Exactness, LinkStrength, TenantId, attributes_from_json};
+use hotspan_model::labels::{PROFILE_SOURCE, SERVICE_NAME};
+use hotspan_model::selector::Selector;
+use hotspan_model::{Exactness, Labels, LinkStrength, TenantId, attributes_from_json};
 use hotspan_traceql::{MetricsLimits, Program, TimeGrid, Value};
 
 use crate::Engine;
@@ -29,6 +30,13 @@ const NAMING_FILES: &str =
 /// Takes samples of uploaded profiles, as they are stored in a batch.
 pub(crate) type EachUploaded<'f> = dyn FnMut(&RecordBatch, Vec<LinkedRow>) -> Result<()> + Send + 'f;
 
+/// The labels of an upload without a service as they are for a span of this service that names it.
+fn of(labels: &Labels, service: &str) -> Labels {
+    let mut labels = labels.clone();
+    labels.set(SERVICE_NAME, service);
+    labels
+}
+
 impl Engine {
     /// Shows the samples of every uploaded profile that a span of the question names, as far as they name no span
     /// themselves: those were found by it. `columns` are read besides ids.
@@ -36,7 +44,7 @@ impl Engine {
         &self,
         tenant: &TenantId,
         snapshot: &Snapshot,
-        (owners, series): (&SampleOwners, &[SeriesEntry]),
+        (owners, series, selector): (&SampleOwners, &[SeriesEntry], &Selector),
         (from, until): (i64, i64),
         columns: &[&str],
         each_uploaded: &mut EachUploaded<'_>,
@@ -57,15 +65,22 @@ impl Engine {
         all_columns.extend(columns.iter().filter(|column| !["profile_id", "trace_id", "span_id"].contains(*column)));
         let (range, grain) = ((from, until), Grain::Sample);
         let scan = Scan { range, series: &uploads, grain, columns: &all_columns };
+        let mut asked: HashMap<(usize, NamingSpan), bool> = HashMap::new();
         let mut each = |rows: &ScannedRows<'_>| {
             let batch = rows.batch;
             let ids = arrays::ids(batch, "profile_id")?;
             let (traces, spans) = (arrays::ids(batch, "trace_id")?, arrays::ids(batch, "span_id")?);
             let numbered = rows.runs.iter().flat_map(|(number, run)| run.clone().map(|row| (places[*number], row)));
             let unnamed = numbered.filter(|(_, row)| traces.is_null(*row) && spans.is_null(*row));
-            let linked = unnamed.filter_map(|(series, row)| {
-                let (trace_id, span_id) = *profiles.get(&arrays::id_at::<16>(ids, row))?;
-                Some(LinkedRow { row, series, owner: (Some(trace_id), Some(span_id), LinkStrength::Exact) })
+            let linked = unnamed.filter_map(|(place, row)| {
+                let span = *profiles.get(&arrays::id_at::<16>(ids, row))?;
+                let is_asked = *asked.entry((place, span)).or_insert_with(|| {
+                    let labels = &series[place].labels;
+                    selector.fits(labels)
+                        || names.service_of(&span).is_some_and(|service| selector.fits(&of(labels, service)))
+                });
+                let owner = (Some(span.0), Some(span.1), LinkStrength::Exact);
+                is_asked.then_some(LinkedRow { row, series: place, owner })
             });
             each_uploaded(batch, linked.collect())
         };

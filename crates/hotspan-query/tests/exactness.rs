@@ -219,7 +219,6 @@ async fn lists_say_what_they_rest_on() {
     assert_eq!((times.answer.is_some(), times.exactness.samples, told(&times.exactness)), (true, 1200, None));
     let query = LinkedQuery {
         owners: SampleOwners::Traces(vec![TRACE]),
-        profile_types: Vec::new(),
         selector: Selector::default(),
         from: START,
         until: START + HOUR,

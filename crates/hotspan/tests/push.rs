@@ -332,7 +332,7 @@ fn spans_name_their_profiles() {
 /// Scenario: a span of another service names a file of the same name, another names a file that came long before it, one
 /// names its file with a folder, and one has a number for an id. Two files come without a service.
 /// Guarantee: names of files hold in their own service and at about their time, whole paths more than names, ids anywhere; a
-/// file of nobody is of the service that names it, if it is the only one.
+/// file of nobody is of the service that names it, if it is the only one, and is found with that service's name.
 #[test]
 fn names_of_files_are_not_unique() {
     let (_store, server) = Server::configured("");
@@ -388,6 +388,17 @@ fn names_of_files_are_not_unique() {
     }
     for id in [2, 4] {
         assert_eq!(of_trace(id)["numTicks"], 0, "{id}");
+    }
+    // Whoever asks by the service of the span means the file as well, but nobody who asks by another one.
+    upload("profile_id=43", "of_nobodys_id");
+    let spans = vec![span(7, number(43))];
+    let body = support::trace_request("shop", spans).encode_to_vec();
+    assert_eq!(server.post("/v1/traces", "application/x-protobuf", &body).unwrap().status, 200);
+    for (id, function) in [(6, "of_one"), (7, "of_nobodys_id")] {
+        let of_span = |service: &str| flame(&server, &format!("{service}.cpu{{span_id=\"{id:016x}\"}}"));
+        assert!(has_name(&of_span("shop"), function), "{id}: {}", of_span("shop"));
+        assert_eq!(of_span("other")["numTicks"], 0, "{id}");
+        assert_eq!(flame(&server, &format!("shop.alloc_space{{span_id=\"{id:016x}\"}}"))["numTicks"], 0, "{id}");
     }
 }
 

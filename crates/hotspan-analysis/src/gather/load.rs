@@ -191,7 +191,6 @@ impl Loader<'_> {
             self.engine.owners_in_traces(self.tenant, self.snapshot, owners, outlines, (from, until), links).await?;
         let query = LinkedQuery {
             owners,
-            profile_types: Vec::new(),
             selector: Selector::parse(TIME_TYPES)?,
             from: from.saturating_sub(REACH),
             until: until.saturating_add(REACH),

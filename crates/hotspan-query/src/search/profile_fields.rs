@@ -112,14 +112,13 @@ impl Engine {
         }
         let query = LinkedQuery {
             owners: SampleOwners::Everybody,
-            profile_types: Vec::new(),
             selector: Selector::default(),
             from,
             until,
             profiles: Vec::new(),
             with_threads: false,
         };
-        let measures = Measure::of_series(&self.series_of_types(tenant, snapshot, &query).await?);
+        let measures = Measure::of_series(&self.series_of_spans(tenant, snapshot, &query).await?);
         let mut spans: HashMap<(TraceId, SpanId), Profiled> = HashMap::new();
         let mut add = |sample: &LinkedSample| {
             let (Some(trace), Some(span)) = (sample.trace_id, sample.span_id) else { return Ok(()) };
