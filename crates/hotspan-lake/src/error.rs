@@ -41,6 +41,17 @@ pub enum LakeError {
         /// The process that holds it, as far as it said.
         holder: String,
     },
+    /// There is data, and nothing that says which of it counts.
+    #[error(
+        "the store {path} holds {objects} files of data and no catalog.sqlite, which says which of them count: put the catalog back \
+         (with catalog.sqlite-wal, if there is one), or name another folder with --store"
+    )]
+    NoCatalog {
+        /// The store's folder.
+        path: String,
+        /// How many files of ours lie there.
+        objects: usize,
+    },
     /// The store was written by a newer version.
     #[error("the store has format {found}, this version reads up to {known}; use a newer hotspan")]
     NewerFormat {

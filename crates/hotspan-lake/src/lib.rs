@@ -18,6 +18,8 @@ pub mod compaction;
 mod error;
 mod id_hasher;
 pub mod ingest;
+mod object_name;
+mod orphans;
 #[cfg(test)]
 mod power_cut;
 pub mod rejected;
@@ -44,6 +46,7 @@ pub use segment::{IdPart, IdSet, Piece, ReadOptions, Segment, SegmentReader};
 pub use table::Table;
 
 use crate::catalog::now_nanos;
+use crate::object_name::object_path;
 use crate::rejected::RejectedItems;
 use crate::store::{BlobStore, LocalStore, Syncs, SystemSyncs};
 use crate::work_threads::WorkThreads;
@@ -89,6 +92,7 @@ impl Lake {
     }
 
     async fn open_with(claim: StoreClaim, store: Arc<dyn BlobStore>) -> Result<Arc<Self>> {
+        orphans::refuse_lost_catalog(&claim.folder, store.as_ref()).await?;
         let catalog = Catalog::open(&claim.folder).await?;
         Ok(Arc::new(Self {
             reader: SegmentReader::new(Arc::clone(&store)),
@@ -160,11 +164,7 @@ impl Lake {
         ending: &str,
     ) -> String {
         let number = self.object_number.fetch_add(1, Ordering::Relaxed);
-        let name = format!("{:016x}-{:x}-{number:x}.{ending}", now_nanos(), std::process::id());
-        match partition {
-            Some(partition) => format!("{tenant}/{kind}/{}/{name}", partition.div_euclid(1_000_000_000)),
-            None => format!("{tenant}/{kind}/{name}"),
-        }
+        object_path(tenant, kind, partition, (now_nanos(), number), ending)
     }
 
     pub(crate) fn wake_compaction(&self) {

@@ -8,13 +8,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use hashbrown::HashSet;
 use tokio_util::sync::CancellationToken;
-use tracing::{debug, info, warn};
+use tracing::{info, warn};
 
 use crate::Lake;
 use crate::catalog::now_nanos;
 use crate::error::Result;
+use crate::orphans;
 use crate::table::Table;
 
 /// How long data is kept.
@@ -94,8 +94,9 @@ impl Retention {
     /// Runs until `stop`: first sweeps what a crash left behind, then looks every half minute.
     pub async fn run(self, stop: CancellationToken) {
         let started = now_nanos();
-        if let Err(error) = self.sweep_orphans(started).await {
-            warn!(%error, "files that a crash left behind could not be swept");
+        match orphans::sweep(&self.lake, started).await {
+            Ok(deleted) => _ = self.counters.deleted_files.fetch_add(deleted, Ordering::Relaxed),
+            Err(error) => warn!(%error, "files that a crash left behind could not be swept"),
         }
         loop {
             let now = now_nanos();
@@ -155,26 +156,4 @@ impl Retention {
         self.counters.deleted_files.fetch_add(count, Ordering::Relaxed);
         Ok(count)
     }
-
-    /// Deletes files that are in no commit: their writer was killed between the file and the catalog.
-    ///
-    /// Only files from before `started` are touched: younger ones may be on their way into a commit.
-    async fn sweep_orphans(&self, started: i64) -> Result<()> {
-        let known: HashSet<String> = self.lake.catalog().known_paths().await?.into_iter().collect();
-        for blob in self.lake.store().list("").await? {
-            let created = created_at(&blob.path);
-            if !known.contains(&blob.path) && created.is_some_and(|created| created < started) {
-                debug!(path = blob.path, "deleting a file that no commit mentions");
-                self.lake.store().delete(&blob.path).await?;
-                self.counters.deleted_files.fetch_add(1, Ordering::Relaxed);
-            }
-        }
-        Ok(())
-    }
-}
-
-/// The time in the name of an object; see [`Lake::new_object_path`].
-fn created_at(path: &str) -> Option<i64> {
-    let name = path.rsplit('/').next()?;
-    i64::from_str_radix(name.split('-').next()?, 16).ok()
 }

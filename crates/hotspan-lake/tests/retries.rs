@@ -47,6 +47,10 @@ impl Life {
 
     /// One request: some spans of a time, and a profile.
     async fn send_numbered(&self, number: u8, time: i64) -> Receipt {
+        self.send(self.numbered(number, time)).await
+    }
+
+    fn numbered(&self, number: u8, time: i64) -> Rows {
         let mut rows = Rows::default();
         rows.spans.resource(&Resource::default());
         rows.spans.scope(&Scope::default());
@@ -56,7 +60,7 @@ impl Life {
         }
         let set = profile(Some(ProfileId([number + 1; 16])), time);
         rows.profiles.push(&set, &self.ingest.known().of(&TenantId::anonymous()));
-        self.send(rows).await
+        rows
     }
 
     /// Compacts up to a level, as far as the hour of the data is over, deletes what is not needed any more, and forgets its versions.
@@ -126,6 +130,40 @@ async fn a_retry_after_a_restart_counts_once_at_every_level() {
         assert_eq!(second.rows_of(Table::Spans), 12);
         second.end().await;
     }
+}
+
+/// Scenario: requests that share a batch: a new one, one that was stored before, half of that one with something new, spans
+/// alone, and a new one that comes twice.
+/// Guarantee: they are committed as one, and each sender hears how much of its own request was there already.
+#[tokio::test]
+async fn who_shares_a_batch_hears_of_its_own_duplicates() {
+    let folder = tempfile::tempdir().unwrap();
+    let life = Life::start(folder.path(), IngestOptions::default()).await;
+    let now = now_nanos();
+    life.send_numbered(1, now).await;
+    let mut half = life.numbered(1, now);
+    half.profiles = life.numbered(3, now).profiles;
+    let mut spans = life.numbered(4, now);
+    spans.profiles = Rows::default().profiles;
+    let new = |number| life.numbered(number, now);
+    // All are there before the committer, on the same thread, gets to look.
+    let answers = [new(2), new(1), half, spans, new(5), new(5)].map(|rows| {
+        let reservation = life.ingest.try_reserve(1000).unwrap();
+        life.ingest.submit(TenantId::anonymous(), rows, reservation)
+    });
+    let mut receipts = Vec::new();
+    for answer in answers {
+        receipts.push(answer.await.unwrap());
+    }
+    let told: Vec<_> = receipts.iter().map(|told| (told.duplicate_spans, told.duplicate_profiles)).collect();
+    assert_eq!(told, [(0, 0), (3, 1), (3, 0), (0, 0), (0, 0), (3, 1)]);
+    assert!(receipts.iter().all(|told| told.version == receipts[0].version), "{receipts:?}");
+    assert_eq!([Table::Spans, Table::Profiles].map(|table| life.rows_of(table)), [12, 4]);
+    let counted = life.lake.ingest_counters();
+    let counted =
+        [&counted.duplicate_spans, &counted.duplicate_profiles].map(|counter| counter.load(Ordering::Relaxed));
+    assert_eq!(counted, [9, 2]);
+    life.end().await;
 }
 
 /// Scenario: a store is opened anew after the window is over, and with less memory than there are ids.

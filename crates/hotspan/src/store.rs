@@ -134,7 +134,9 @@ fn check_text(report: &CheckReport) -> String {
         store_table::size(report.bytes)
     );
     for path in &report.orphans {
-        text.push_str(&format!("orphan   {path}: no commit mentions it; the server deletes it when it starts\n"));
+        text.push_str(&format!(
+            "orphan   {path}: no commit mentions it; a server that starts deletes it if a crash left it there\n"
+        ));
     }
     for damage in &report.damage {
         text.push_str(&format!("damaged  {}: {}\n", damage.path, damage.reason));

@@ -210,6 +210,25 @@ impl Catalog {
         Ok(rows.into_iter().map(|row| row.get(0)).collect())
     }
 
+    /// When the last commit was made; none if there was none.
+    pub(crate) async fn last_commit(&self) -> Result<Option<i64>> {
+        Ok(sqlx::query("SELECT max(committed_at) FROM version").fetch_one(&self.pool).await?.get(0))
+    }
+
+    /// The start of the server that last looked for orphans; none if none did.
+    pub(crate) async fn last_sweep(&self) -> Result<Option<i64>> {
+        Ok(sqlx::query("SELECT max(swept_at) FROM sweep").fetch_one(&self.pool).await?.get(0))
+    }
+
+    /// Notes that a server that started at `started` has looked for orphans.
+    pub(crate) async fn note_sweep(&self, started: i64) -> Result<()> {
+        let mut transaction = self.pool.begin_with("BEGIN IMMEDIATE").await?;
+        sqlx::query("DELETE FROM sweep").execute(&mut *transaction).await?;
+        sqlx::query("INSERT INTO sweep VALUES (?)").bind(started).execute(&mut *transaction).await?;
+        transaction.commit().await?;
+        Ok(())
+    }
+
     /// Closes the database, writing its log back into the main file.
     pub async fn close(&self) {
         // All that was committed is durable: a statement that does not end is no reason for a process not to.

@@ -16,6 +16,7 @@ const MIGRATIONS: &[&str] = &[
     IDENTITY_STEP_BY_STEP,
     super::ducklake::TYPED_SNAPSHOTS,
     LABELS_OF_PROFILES,
+    SWEEPS,
 ];
 /// Stores of formats before this one were never released, and are not read.
 const OLDEST: i64 = 8;
@@ -70,6 +71,9 @@ const IDENTITY_STEP_BY_STEP: &str = "SELECT 1";
 
 /// Since then, profiles say their labels; files of before are read without.
 const LABELS_OF_PROFILES: &str = "SELECT 1";
+
+/// When a server last looked for objects that a crash left behind.
+const SWEEPS: &str = "CREATE TABLE sweep (swept_at INTEGER NOT NULL)";
 
 /// Brings the catalog to the newest format.
 pub(super) async fn migrate(pool: &SqlitePool) -> Result<()> {

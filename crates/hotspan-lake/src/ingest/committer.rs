@@ -1,5 +1,6 @@
 //! The one task that commits: it joins submissions into segments, and answers them when they are durable.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -16,6 +17,7 @@ use super::waiting::Exit;
 use super::{IngestCounters, IngestOptions, Receipt, Submission};
 use crate::Lake;
 use crate::error::Result;
+use crate::object_name::YOUNG;
 use crate::rows::Rows;
 use crate::segment::{Piece, l0};
 use crate::table::Table;
@@ -30,6 +32,20 @@ pub(super) struct Committer {
 /// Who opens a store has all cores for this long; only what is to be stored before asks for ids at once.
 const RECALL_DELAY: Duration = Duration::from_millis(300);
 
+/// The rows of a batch that came with one submission.
+struct Share {
+    spans: Range<usize>,
+    profiles: Range<usize>,
+}
+
+impl Share {
+    /// The share of rows that are joined to those of the shares before.
+    fn after(before: &[Self], rows: &Rows) -> Self {
+        let (spans, profiles) = before.last().map_or((0, 0), |last| (last.spans.end, last.profiles.end));
+        Self { spans: spans..spans + rows.spans.len(), profiles: profiles..profiles + rows.profiles.ranges().len() }
+    }
+}
+
 /// Which rows of a batch were stored before, and the ids of those that were not.
 #[derive(Default)]
 struct Retries {
@@ -37,8 +53,20 @@ struct Retries {
     keep_samples: Option<Vec<bool>>,
     keep_profiles: Option<Vec<bool>>,
     fresh: Vec<u64>,
-    duplicate_spans: u64,
-    duplicate_profiles: u64,
+}
+
+impl Retries {
+    /// What a submission hears of its own rows, and of nobody else's.
+    fn receipt(&self, share: &Share) -> Receipt {
+        let count = |keep: &Option<Vec<bool>>, rows: &Range<usize>| {
+            keep.as_ref().map_or(0, |keep| keep[rows.clone()].iter().filter(|is_new| !**is_new).count() as u64)
+        };
+        Receipt {
+            version: 0,
+            duplicate_spans: count(&self.keep_spans, &share.spans),
+            duplicate_profiles: count(&self.keep_profiles, &share.profiles),
+        }
+    }
 }
 
 impl Committer {
@@ -92,12 +120,14 @@ impl Committer {
         let started = Instant::now();
         let mut waiting = Vec::with_capacity(submissions.len());
         let mut parts = Vec::with_capacity(submissions.len());
+        let mut shares = Vec::with_capacity(submissions.len());
         for submission in submissions {
+            shares.push(Share::after(&shares, &submission.rows));
             parts.push(submission.rows);
             waiting.push((submission.answer, submission.reservation));
         }
         let result = match self.lake.committing(move || Ok(Rows::join(parts))).await {
-            Ok(joined) => self.commit(tenant, joined).await.map_err(Arc::new),
+            Ok(joined) => self.commit(tenant, joined, &shares).await.map_err(Arc::new),
             Err(error) => Err(Arc::new(error)),
         };
         let counters = self.lake.ingest_counters();
@@ -106,26 +136,35 @@ impl Committer {
             IngestCounters::add(&counters.failed_batches, 1);
             warn!(%tenant, %error, requests = waiting.len(), "a batch could not be committed; its senders are told to retry");
         }
-        for (answer, reservation) in waiting {
+        for (number, (answer, reservation)) in waiting.into_iter().enumerate() {
             // The sender may have gone away; its data is stored all the same.
-            let _ = answer.send(result.clone());
+            let _ = answer.send(result.as_ref().map(|receipts| receipts[number]).map_err(Arc::clone));
             drop(reservation);
         }
     }
 
-    async fn commit(&mut self, tenant: &TenantId, rows: Rows) -> Result<Receipt> {
+    /// Commits a batch; a receipt for each submission that has a share in it.
+    async fn commit(&mut self, tenant: &TenantId, rows: Rows, shares: &[Share]) -> Result<Vec<Receipt>> {
         let mut retries = self.find_retries(tenant, &rows);
         let fresh = std::mem::take(&mut retries.fresh);
-        let committed = self.write(tenant, rows, retries).await;
-        if committed.is_err() {
+        let mut receipts: Vec<Receipt> = shares.iter().map(|share| retries.receipt(share)).collect();
+        let written = self.write(tenant, rows, retries).await;
+        if written.is_err() {
             self.seen.forget(&fresh);
         }
         self.count_remembered();
-        committed
+        let version = written?;
+        let counters = self.lake.ingest_counters();
+        for receipt in &mut receipts {
+            receipt.version = version;
+            IngestCounters::add(&counters.duplicate_spans, receipt.duplicate_spans);
+            IngestCounters::add(&counters.duplicate_profiles, receipt.duplicate_profiles);
+        }
+        Ok(receipts)
     }
 
-    /// Stores the rows of a batch that are new.
-    async fn write(&mut self, tenant: &TenantId, rows: Rows, retries: Retries) -> Result<Receipt> {
+    /// Stores the rows of a batch that are new; the version that holds them.
+    async fn write(&mut self, tenant: &TenantId, rows: Rows, retries: Retries) -> Result<i64> {
         let new_symbols = rows.profiles.new_symbols();
         let collisions = rows.profiles.collisions();
         let keep = (retries.keep_spans, retries.keep_samples, retries.keep_profiles);
@@ -149,22 +188,15 @@ impl Committer {
         let (object, tables, batches) = self.lake.committing(encode).await?;
 
         let counters = Arc::clone(self.lake.ingest_counters());
-        let mut receipt = Receipt {
-            version: self.lake.catalog().snapshot().version(),
-            duplicate_spans: retries.duplicate_spans,
-            duplicate_profiles: retries.duplicate_profiles,
-        };
-        IngestCounters::add(&counters.duplicate_spans, retries.duplicate_spans);
-        IngestCounters::add(&counters.duplicate_profiles, retries.duplicate_profiles);
         if collisions > 0 {
             IngestCounters::add(&counters.symbol_collisions, collisions);
             warn!(%tenant, collisions, "symbols met others with the same id, and are shown as those");
         }
         if batches.is_empty() {
-            return Ok(receipt);
+            return Ok(self.lake.catalog().snapshot().version());
         }
 
-        let path = self.lake.new_object_path(tenant, "l0", None, "seg");
+        let path = self.lake.new_object_path(tenant, YOUNG, None, "seg");
         let size = object.len() as u64;
         self.lake.store().put(&path, object).await?;
         let memory: usize = batches.iter().map(|(_, batch)| batch.get_array_memory_size()).sum();
@@ -184,7 +216,6 @@ impl Committer {
             resident_bytes: if keep_resident { batch.get_array_memory_size() } else { 0 },
         });
         let snapshot = self.lake.catalog().commit(tenant, segments.collect()).await?;
-        receipt.version = snapshot.version();
 
         self.known.learn(tenant, &new_symbols);
         IngestCounters::add(&counters.segments, 1);
@@ -199,7 +230,7 @@ impl Committer {
             }
         }
         self.lake.wake_compaction();
-        Ok(receipt)
+        Ok(snapshot.version())
     }
 
     /// Looks for spans and profiles that are stored already, or that stand twice in this batch, and remembers the others.
@@ -216,7 +247,6 @@ impl Committer {
                 retries.fresh.push(hash);
             } else {
                 retries.keep_spans.get_or_insert_with(|| vec![true; span_count])[row] = false;
-                retries.duplicate_spans += 1;
             }
         }
         for (number, range) in ranges.iter().enumerate() {
@@ -227,7 +257,6 @@ impl Committer {
                 let samples = retries.keep_samples.get_or_insert_with(|| vec![true; rows.profiles.sample_count()]);
                 samples[range.first_sample..range.first_sample + range.sample_count].fill(false);
                 retries.keep_profiles.get_or_insert_with(|| vec![true; ranges.len()])[number] = false;
-                retries.duplicate_profiles += 1;
             }
         }
         retries
