@@ -19,6 +19,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::catalog::StoreLock;
 use crate::error::{LakeError, Result};
+use crate::object_name::ObjectName;
 use crate::segment::id_index::{IdIndexBuilder, IdKind};
 use crate::segment::{ReadOptions, Segment, SegmentReader, l0};
 use crate::stats::{catalog_file, open_catalog};
@@ -79,6 +80,9 @@ pub async fn check(folder: &Path, mut progress: impl FnMut(Progress)) -> Result<
             checker.damaged("../catalog.sqlite", verdict);
         }
     }
+    for _ in sqlx::query("PRAGMA foreign_key_check").fetch_all(&mut database).await? {
+        checker.damaged("../catalog.sqlite", "a segment came or went with a version that there is none of");
+    }
     database.close().await?;
     let catalog = Catalog::open(folder).await?;
     let mut objects: BTreeMap<String, Vec<Arc<Segment>>> = BTreeMap::new();
@@ -130,6 +134,9 @@ impl Checker {
             return Ok(());
         }
         if young && let Err(reason) = self.frame(path, size, segments).await? {
+            self.damaged(path, reason);
+        }
+        if let Some(reason) = entry_fault(path, segments) {
             self.damaged(path, reason);
         }
         for segment in segments {
@@ -229,6 +236,28 @@ impl Checker {
         let tail = self.read(path, data_end..size).await?;
         Ok(frame_fault(&head, &tail, segments).map_or(Ok(()), Err))
     }
+}
+
+/// What is wrong with what the catalog says of an object as a whole: whose it is, and what it holds, is in its path.
+fn entry_fault(path: &str, segments: &[Arc<Segment>]) -> Option<String> {
+    let mut ranges: Vec<(u64, u64)> = segments.iter().map(|segment| (segment.range.start, segment.range.end)).collect();
+    ranges.sort_unstable();
+    if ranges.windows(2).any(|pair| pair[1].0 < pair[0].1) {
+        return Some("the catalog counts some of it more than once".to_owned());
+    }
+    let Some(name) = ObjectName::of(path) else {
+        return Some("the catalog names it, and its name is none of ours".to_owned());
+    };
+    segments.iter().find_map(|segment| {
+        let said = (segment.tenant.as_str(), segment.partition);
+        if said.0 != name.tenant || name.table.is_some_and(|table| table != segment.table) || said.1 != name.partition {
+            let table = segment.table.name();
+            return Some(format!("the catalog has it for tenant {}, table {table}, partition {:?}", said.0, said.1));
+        }
+        let is_looked_up = matches!(segment.table, Table::Spans | Table::Samples) && segment.level > 0;
+        let lacks_index = is_looked_up && segment.index.is_none();
+        lacks_index.then(|| "the catalog knows no index of its ids".to_owned())
+    })
 }
 
 /// What is wrong with the head and tail of a level 0 object.

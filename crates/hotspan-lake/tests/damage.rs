@@ -9,10 +9,12 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use hotspan_lake::catalog::now_nanos;
+use hotspan_lake::check::check;
 use hotspan_lake::compaction::{CompactionOptions, Compactor};
 use hotspan_lake::rows::Rows;
 use hotspan_lake::{Ingest, IngestOptions, Lake, LakeError, Segment, Table};
 use hotspan_model::{Resource, Scope, Span, SpanId, TenantId, TraceId, TraceSink as _};
+use sqlx::Connection as _;
 use tokio_util::sync::CancellationToken;
 
 const HOUR: i64 = 3600 * 1_000_000_000;
@@ -101,4 +103,48 @@ async fn damage_is_not_merged_away() {
     let merged = compactor.run_until_idle(now_nanos() + 2 * HOUR).await;
     assert!(matches!(&merged, Err(LakeError::Damaged { path, .. }) if *path == sorted[0].path), "{merged:?}");
     assert_eq!(spans(&lake, &tenant).len(), 2);
+}
+
+/// Scenario: a row of the catalog says another tenant, table, partition or no index for a sorted file, or stands there twice.
+/// Guarantee: a check names that file, each time; as it was, the store is sound.
+#[tokio::test]
+async fn a_catalog_that_disagrees_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let lake = Lake::open(folder.path()).await.unwrap();
+    let (ingest, committer) = Ingest::start(Arc::clone(&lake), not_resident());
+    let tenant = TenantId::anonymous();
+    store(&ingest, &tenant, 1, now_nanos()).await;
+    let options = CompactionOptions { first_level_age: Duration::ZERO, ..CompactionOptions::default() };
+    Compactor::new(Arc::clone(&lake), options).run_until_idle(now_nanos()).await.unwrap();
+    let file = spans(&lake, &tenant)[0].path.clone();
+    drop(ingest);
+    committer.await.unwrap();
+    lake.catalog().close().await;
+    drop(lake);
+
+    let catalog = folder.path().join("catalog.sqlite");
+    let whole = std::fs::read(&catalog).unwrap();
+    let change = async |statement: &'static str| {
+        let mut database = sqlx::SqliteConnection::connect(catalog.to_str().unwrap()).await.unwrap();
+        sqlx::raw_sql(statement).execute(&mut database).await.unwrap();
+        database.close().await.unwrap();
+    };
+    assert!(check(folder.path(), |_| {}).await.unwrap().damage.is_empty());
+    for statement in [
+        "UPDATE segment SET tenant = 'other' WHERE table_name = 'spans' AND level = 1",
+        "UPDATE segment SET table_name = 'traces' WHERE table_name = 'spans' AND level = 1",
+        "UPDATE segment SET partition = partition + 3600000000000 WHERE table_name = 'spans' AND level = 1",
+        "PRAGMA foreign_keys = OFF; UPDATE segment SET created_version = 99999 WHERE table_name = 'spans' AND level = 1",
+        "UPDATE segment SET index_path = NULL WHERE table_name = 'spans' AND level = 1",
+        "INSERT INTO segment (tenant, table_name, level, partition, path, start, length, checksum, rows, min_time, max_time,
+             index_path, index_bytes, created_version, created_at, data_version)
+         SELECT tenant, table_name, level, partition, path, start, length, checksum, rows, min_time, max_time,
+             index_path, index_bytes, created_version, created_at, data_version FROM segment WHERE table_name = 'spans' AND level = 1",
+    ] {
+        change(statement).await;
+        let damage = check(folder.path(), |_| {}).await.unwrap().damage;
+        let named = if statement.contains("version = 99999") { "../catalog.sqlite" } else { &file };
+        assert!(!damage.is_empty() && damage.iter().all(|damage| damage.path == named), "{statement}: {damage:?}");
+        std::fs::write(&catalog, &whole).unwrap();
+    }
 }
