@@ -274,19 +274,9 @@ fn list_of(item: &str, data_type: DataType) -> DataType {
     DataType::List(FieldRef::new(required(item, data_type)))
 }
 
-/// Text to text. Rows repeat the same few keys.
+/// Text to text. Rows repeat the same few keys. Field names as Parquet spells them.
 pub fn map() -> DataType {
-    map_with_keys(dictionary())
-}
-
-/// Text to text for those who take no keys in dictionaries, as Arrow's writer of JSON.
-pub fn plain_map() -> DataType {
-    map_with_keys(DataType::Utf8)
-}
-
-/// Field names as Parquet spells them.
-fn map_with_keys(keys: DataType) -> DataType {
-    DataType::Map(FieldRef::new(required("key_value", DataType::Struct(map_entry_fields(keys)))), false)
+    DataType::Map(FieldRef::new(required("key_value", DataType::Struct(map_entry_fields(dictionary())))), false)
 }
 
 /// The fields of one entry of a map column.

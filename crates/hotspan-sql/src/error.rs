@@ -4,6 +4,10 @@ use datafusion::error::DataFusionError;
 use datafusion::sql::sqlparser::parser::ParserError;
 use hotspan_lake::LakeError;
 
+/// How DataFusion asks for a report of what it takes for a bug of its own, and where to.
+const BEGGING: &str = "\nThis issue was likely caused by a bug";
+const TRACKER: &str = "https://github.com/apache/datafusion/issues";
+
 /// An error of a statement.
 #[derive(Debug, thiserror::Error)]
 pub enum SqlError {
@@ -27,9 +31,8 @@ impl From<DataFusionError> for SqlError {
                  group by less"
             )),
             DataFusionError::External(source) if source.is::<LakeError>() => Self::Failed(text),
-            DataFusionError::IoError(_) | DataFusionError::Internal(_) | DataFusionError::ExecutionJoin(_) => {
-                Self::Failed(text)
-            }
+            DataFusionError::IoError(_) | DataFusionError::ExecutionJoin(_) => Self::Failed(text),
+            // Also what DataFusion takes for a bug of its own (`Internal`): a statement asks for what it has not thought of.
             _ => Self::Invalid(text),
         }
     }
@@ -46,10 +49,18 @@ pub(crate) fn message_of(error: &DataFusionError) -> String {
     }
     let text = root.message();
     let text = text.split(DataFusionError::BACK_TRACE_SEP).next().unwrap_or_default();
+    let text = without_begging(text);
     match error.diagnostic().and_then(|diagnostic| diagnostic.span) {
         Some(span) => format!("line {}, column {}: {text}", span.start.line, span.start.column),
         None => text.to_owned(),
     }
+}
+
+/// The text without DataFusion's request for a report of a bug. What the planner adds behind one says more than the rest.
+fn without_begging(text: &str) -> &str {
+    let Some((before, begging)) = text.split_once(BEGGING) else { return text };
+    let behind = begging.rsplit_once(TRACKER).map_or("", |(_, behind)| behind.trim_start_matches(['.', ' ']));
+    if behind.is_empty() { before.trim_end_matches('.') } else { behind }
 }
 
 /// The parser writes the place behind the message, if it knows it.

@@ -10,6 +10,7 @@
 //!
 //! DataFusion lives behind this crate alone, since it is by far the largest dependency.
 
+mod arithmetic;
 mod error;
 mod flame_merge;
 mod growth;

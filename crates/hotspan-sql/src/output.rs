@@ -7,12 +7,14 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, StringArray};
 use arrow::csv::WriterBuilder as CsvBuilder;
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef, TimeUnit};
 use arrow::error::ArrowError;
 use arrow::ipc::writer::StreamWriter;
 use arrow::json::WriterBuilder as JsonBuilder;
 use arrow::json::writer::JsonFormat;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
+
+use crate::error::SqlError;
 
 /// How an answer is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -106,7 +108,15 @@ impl Encoder {
     }
 
     /// The next rows.
-    pub fn rows(&mut self, batch: &RecordBatch) -> Result<Vec<u8>, ArrowError> {
+    pub fn rows(&mut self, batch: &RecordBatch) -> Result<Vec<u8>, SqlError> {
+        check_types(&self.schema, batch)?;
+        if !matches!(self.state, State::Arrow(_)) {
+            check_times(batch)?;
+        }
+        self.written(batch).map_err(|error| SqlError::Failed(error.to_string()))
+    }
+
+    fn written(&mut self, batch: &RecordBatch) -> Result<Vec<u8>, ArrowError> {
         match &mut self.state {
             State::Json { rows } => {
                 let mut bytes = Vec::new();
@@ -194,6 +204,62 @@ impl JsonFormat for CommaSeparated {
     }
 }
 
+/// Refuses rows of other types than the answer began with: Arrow's writer of its stream would take one for the other.
+fn check_types(schema: &Schema, batch: &RecordBatch) -> Result<(), SqlError> {
+    let given = batch.schema_ref().fields();
+    let is_same = |(told, given): (&Arc<Field>, &Arc<Field>)| told.data_type().equals_datatype(given.data_type());
+    if given.len() == schema.fields().len() && schema.fields().iter().zip(given).all(is_same) {
+        return Ok(());
+    }
+    let types =
+        |fields: &Fields| fields.iter().map(|field| field.data_type().to_string()).collect::<Vec<_>>().join(", ");
+    Err(SqlError::Failed(format!(
+        "the answer began with columns of the types {}, and goes on with {}",
+        types(schema.fields()),
+        types(given)
+    )))
+}
+
+/// Refuses times that have no date: Arrow's writer of JSON would put its complaint in the place of the value.
+fn check_times(batch: &RecordBatch) -> Result<(), SqlError> {
+    // Within lists and structs complaints would be written too.
+    let options = FormatOptions::default().with_display_error(false);
+    let mut text = String::new();
+    for (field, column) in batch.schema_ref().fields().iter().zip(batch.columns()) {
+        let kind = field.data_type();
+        if !may_lack_a_date(kind) {
+            continue;
+        }
+        let formatter = ArrayFormatter::try_new(column.as_ref(), &options);
+        let formatter = formatter.map_err(|error| SqlError::Failed(error.to_string()))?;
+        for row in (0..column.len()).filter(|row| column.is_valid(*row)) {
+            text.clear();
+            formatter.value(row).write(&mut text).map_err(|_| {
+                let name = field.name();
+                SqlError::Invalid(format!(
+                    "column {name:?} ({kind}) has a time beyond all dates; CAST(x AS BIGINT) gives its number"
+                ))
+            })?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether there are values of a type that no calendar has. All 64 bits of nanoseconds are within it.
+fn may_lack_a_date(kind: &DataType) -> bool {
+    match kind {
+        DataType::Timestamp(unit, _) => *unit != TimeUnit::Nanosecond,
+        DataType::Date32 | DataType::Date64 | DataType::Time32(_) | DataType::Time64(_) => true,
+        DataType::List(item)
+        | DataType::LargeList(item)
+        | DataType::FixedSizeList(item, _)
+        | DataType::Map(item, _) => may_lack_a_date(item.data_type()),
+        DataType::Struct(fields) => fields.iter().any(|field| may_lack_a_date(field.data_type())),
+        DataType::Dictionary(_, value) => may_lack_a_date(value),
+        _ => false,
+    }
+}
+
 /// The batch with its lists, maps and structs as text.
 fn flat(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
     let mut fields = Vec::new();
@@ -214,7 +280,8 @@ fn flat(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
 
 #[cfg(test)]
 mod tests {
-    use arrow::array::Int64Array;
+    use arrow::array::{Float64Array, Int64Array, ListArray, StructArray, TimestampSecondArray};
+    use arrow::buffer::OffsetBuffer;
 
     use super::*;
 
@@ -233,6 +300,51 @@ mod tests {
         let told: Vec<&str> =
             answer["columns"].as_array().unwrap().iter().map(|column| column["name"].as_str().unwrap()).collect();
         assert_eq!(told, ["x", "x_2", "x_2_2", "y"]);
+    }
+
+    /// Scenario: rows of fractions, and of two columns, in an answer that began with one of whole numbers, in each format.
+    /// Guarantee: they are refused with both types, and nothing of them is written.
+    #[test]
+    fn rows_of_other_types_are_refused() {
+        let schema = Arc::new(Schema::new(vec![Field::new("x", DataType::Int64, false)]));
+        let fractions = || Arc::new(Float64Array::from(vec![1.5])) as ArrayRef;
+        for columns in [vec![("x", fractions())], vec![("x", fractions()), ("y", fractions())]] {
+            let batch = RecordBatch::try_from_iter(columns).unwrap();
+            for format in [Format::Json, Format::Csv, Format::Arrow] {
+                let refusal = Encoder::new(format, &schema).unwrap().rows(&batch).unwrap_err();
+                let told = refusal.to_string();
+                assert!(matches!(refusal, SqlError::Failed(_)), "{format:?}: {told}");
+                assert!(told.contains("Int64") && told.contains("Float64"), "{format:?}: {told}");
+            }
+        }
+    }
+
+    /// Scenario: a time that no calendar has, bare, in a list and in a struct, beside times that one has.
+    /// Guarantee: JSON and CSV name its column and say what to do instead of writing a complaint in its place; Arrow has its
+    /// number.
+    #[test]
+    fn times_beyond_all_dates_are_refused() {
+        let bare = |seconds: Vec<Option<i64>>| Arc::new(TimestampSecondArray::from(seconds)) as ArrayRef;
+        let list = |times: ArrayRef| {
+            let item = Arc::new(Field::new("item", times.data_type().clone(), true));
+            Arc::new(ListArray::new(item, OffsetBuffer::from_lengths([times.len()]), times, None)) as ArrayRef
+        };
+        let pair = |times: ArrayRef| Arc::new(StructArray::try_from(vec![("time", times)]).unwrap()) as ArrayRef;
+        let rows = |format, column: ArrayRef| {
+            let batch = RecordBatch::try_from_iter([("late", column)]).unwrap();
+            Encoder::new(format, batch.schema_ref()).unwrap().rows(&batch)
+        };
+        for wrapped in [&(|times| times) as &dyn Fn(ArrayRef) -> ArrayRef, &list, &pair, &|times| list(pair(times))] {
+            for format in [Format::Json, Format::Csv] {
+                let refusal = rows(format, wrapped(bare(vec![Some(0), Some(i64::MAX)]))).unwrap_err();
+                let told = refusal.to_string();
+                assert!(matches!(refusal, SqlError::Invalid(_)), "{told}");
+                assert!(told.contains("\"late\"") && told.contains("CAST(x AS BIGINT)"), "{told}");
+                let written = String::from_utf8(rows(format, wrapped(bare(vec![Some(0), None]))).unwrap()).unwrap();
+                assert!(written.contains("1970-01-01T00:00:00"), "{written}");
+            }
+            assert!(rows(Format::Arrow, wrapped(bare(vec![Some(i64::MAX)]))).is_ok());
+        }
     }
 
     /// Scenario: answers that fail after a row, for a reason of two lines, in each format.

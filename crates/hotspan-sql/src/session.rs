@@ -24,6 +24,7 @@ use hotspan_lake::{Snapshot, Table};
 use hotspan_model::TenantId;
 use hotspan_query::{Engine, QueryTicket};
 
+use crate::arithmetic::CheckedArithmetic;
 use crate::error::{SqlError, message_of};
 use crate::flame_merge::flame_merge;
 use crate::growth::bound_functions;
@@ -155,8 +156,9 @@ impl SqlEngine {
         let plan = state.statement_to_plan(parsed).await?;
         read_only.verify_plan(&plan).map_err(read_only_hint)?;
         let frame = context.execute_logical_plan(plan).await?;
-        let schema = Arc::new(frame.schema().as_arrow().clone());
-        Ok((schema, frame.execute_stream().await?))
+        // The plan knows no types that its parts were only brought to later, such as those of a union.
+        let batches = frame.execute_stream().await?;
+        Ok((batches.schema(), batches))
     }
 
     /// A session that sees one snapshot of one tenant's tables, and nothing else.
@@ -182,6 +184,7 @@ impl SqlEngine {
         context.register_catalog(CATALOG, Arc::clone(&catalog) as Arc<dyn CatalogProvider>);
         let memory = StatementMemory::new(&self.memory);
         bound_functions(&mut context, &memory)?;
+        context.add_analyzer_rule(Arc::new(CheckedArithmetic));
         context.register_udaf(flame_merge());
         for function in symbols::functions(&self.engine, tenant, &memory) {
             context.register_udf(function);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow::array::{BooleanArray, RecordBatch};
 use arrow::compute::filter_record_batch;
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{DataType, Field, SchemaRef};
 use async_trait::async_trait;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::datasource::TableType;
@@ -15,7 +15,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
 use futures::{StreamExt, TryStreamExt, stream};
-use hotspan_lake::table::{map, plain_map};
+use hotspan_lake::table::map;
 use hotspan_lake::{Lake, Snapshot, Table, arrays};
 use hotspan_model::TenantId;
 
@@ -47,14 +47,21 @@ fn set_key(table: Table) -> Option<&'static str> {
     }
 }
 
+/// A map as SQL shows it. Its keys are plain text, since Arrow writes no coded ones as JSON. Its values may be missing, although
+/// none is: functions that take maps apart say so of what they make, whatever they are given.
+fn shown_map() -> DataType {
+    let entry = vec![Field::new("key", DataType::Utf8, false), Field::new("value", DataType::Utf8, true)];
+    DataType::Map(Arc::new(Field::new("key_value", DataType::Struct(entry.into()), false)), false)
+}
+
 /// The columns that SQL shows. Symbols are stored for each service that has them, and shown once: which service a row
-/// was read from means nothing. The keys of maps are plain text, since Arrow writes no coded ones as JSON.
+/// was read from means nothing.
 fn shown_columns(table: Table) -> SchemaRef {
     let schema = table.schema();
     let is_shown = |name: &str| !(matches!(table, Table::Nodes | Table::Frames) && name == "service_id");
     let shown = schema.fields().iter().filter(|field| is_shown(field.name())).map(|field| {
         let is_map = *field.data_type() == map();
-        if is_map { Arc::new(field.as_ref().clone().with_data_type(plain_map())) } else { Arc::clone(field) }
+        if is_map { Arc::new(field.as_ref().clone().with_data_type(shown_map())) } else { Arc::clone(field) }
     });
     Arc::new(arrow::datatypes::Schema::new(shown.collect::<Vec<_>>()))
 }

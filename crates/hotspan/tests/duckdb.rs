@@ -64,6 +64,11 @@ fn duckdb_reads_the_store() {
     let counts = json!({"frames": 3, "nodes": 3, "profiles": 1, "rollup_15s": 2, "rollup_1h": 0, "samples": 2,
         "series": 1, "spans": 2 + MANY, "traces": 2});
     assert_eq!(answer["counts"], counts);
+    for table in tables.into_iter().filter(|table| *table != "traces") {
+        assert_eq!(answer["read"][table], counts[table], "{table}");
+    }
+    let with_files: Vec<&str> = tables.into_iter().filter(|table| *table != "rollup_1h").collect();
+    assert_eq!(answer["read_plain"], json!(with_files));
     let id = "07".repeat(16);
     assert_eq!(answer["spans"], json!([[id, "checkout", 1000, 1], [id, "tax", 1000, 1]]));
     assert_eq!(answer["services"], json!(["shop"]));

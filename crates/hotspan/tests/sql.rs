@@ -60,6 +60,8 @@ fn by_http() {
         (json!({ "query": "DROP TABLE spans" }), "read-only"),
         (json!({ "query": "insert into spans values (1)" }), "SQL is read-only here: INSERT is not possible"),
         (json!({ "query": "EXPLAIN DELETE FROM spans" }), "read-only"),
+        (json!({ "query": "SELECT min(attributes) FROM spans" }), "not implemented for type Map"),
+        (json!({ "query": "SELECT 9223372036854775807 + 1" }), "9223372036854775807 + 1 does not fit into Int64"),
     ] {
         let (status, text) = ask(&server, &body);
         assert_eq!(status, 400, "{text}");

@@ -195,12 +195,11 @@ fn writer_properties(plan: &FilePlan<'_>) -> WriterProperties {
         // What grows from row to row, or by little: times, and the ids that symbols are sorted by.
         let is_sorted_id = is_symbols && field.name() == "id";
         // Spans of one trace start close together, but the step to the next trace is long, and differences are packed as wide
-        // as the widest among their neighbours: byte by byte, only the bytes that differ take room.
+        // as the widest among their neighbours: as they are, they compress to a fifth less. Split into streams of bytes they
+        // would to no less, and DuckDB reads those of floating-point numbers alone.
         let starts_of_traces = table == Table::Spans && field.name() == table.time_column();
         if starts_of_traces {
-            properties = properties
-                .set_column_dictionary_enabled(path.clone(), false)
-                .set_column_encoding(path.clone(), Encoding::BYTE_STREAM_SPLIT);
+            properties = properties.set_column_dictionary_enabled(path.clone(), false);
         } else if field.name() == table.time_column() || field.name() == "duration" || is_sorted_id {
             properties = properties
                 .set_column_dictionary_enabled(path.clone(), false)

@@ -2,11 +2,15 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod arithmetic;
 mod catalog;
+mod faults;
+mod maps;
 mod spans_without_end;
 mod store;
 mod sums;
 mod symbol_functions;
+mod unions;
 
 use std::sync::Arc;
 use std::time::Duration;

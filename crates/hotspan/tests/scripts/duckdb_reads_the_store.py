@@ -1,5 +1,6 @@
 """Reads a Hotspan store with DuckDB alone: by DuckLake over the catalog, and by plain Parquet. Prints JSON."""
 
+import glob
 import json
 import sys
 
@@ -18,12 +19,23 @@ def rows(statement):
     return db.sql(statement).fetchall()
 
 
+def files(table):
+    return f"{store}/data/anonymous/{table}/*/*.parquet"
+
+
+def parquet(table):
+    return f"read_parquet('{files(table)}', union_by_name = true)"
+
+
 tables = [name for (name,) in rows("SELECT table_name FROM information_schema.tables WHERE table_catalog = 'lake' ORDER BY 1")]
 # A trace has a row in each file that has spans of it, until those are merged.
 counted = {"traces": "DISTINCT trace_id"}
 answer = {
     "tables": tables,
     "counts": {table: rows(f"SELECT count({counted.get(table, '*')}) FROM lake.{table}")[0][0] for table in tables},
+    # Every column of every table, by either way.
+    "read": {table: len(rows(f"SELECT * FROM lake.{table}")) for table in tables},
+    "read_plain": [table for table in tables if glob.glob(files(table)) and rows(f"SELECT * FROM {parquet(table)}")],
     "spans": rows("SELECT hex(trace_id), name, duration, len(events) FROM lake.spans WHERE service = 'shop' ORDER BY name"),
     "services": rows("SELECT services FROM lake.traces ORDER BY trace_id")[0][0],
     "labels": rows("SELECT labels['service_name'] FROM lake.series")[0][0],
@@ -32,8 +44,7 @@ answer = {
         " JOIN lake.frames f ON n.frame = f.id GROUP BY 1 ORDER BY 2 DESC"
     ),
     "attributes": rows(
-        f"SELECT DISTINCT \"attr.customer\" FROM read_parquet('{store}/data/anonymous/spans/*/*.parquet', union_by_name = true)"
-        " WHERE service = 'shop'"
+        f"SELECT DISTINCT \"attr.customer\" FROM {parquet('spans')} WHERE service = 'shop'"
     ),
 }
 try:

@@ -29,8 +29,6 @@ pub(super) enum Order {
 #[derive(Debug, Clone, Copy)]
 pub(super) enum FixedEncoding {
     Plain,
-    /// First the lowest byte of all values, then the next.
-    Split,
     /// By their differences.
     Deltas,
 }
@@ -40,7 +38,6 @@ impl FixedEncoding {
     pub(super) fn new(encoding: Encoding) -> Option<Self> {
         match encoding {
             Encoding::PLAIN => Some(Self::Plain),
-            Encoding::BYTE_STREAM_SPLIT => Some(Self::Split),
             Encoding::DELTA_BINARY_PACKED => Some(Self::Deltas),
             _ => None,
         }
@@ -51,7 +48,6 @@ impl From<FixedEncoding> for Encoding {
     fn from(encoding: FixedEncoding) -> Self {
         match encoding {
             FixedEncoding::Plain => Self::PLAIN,
-            FixedEncoding::Split => Self::BYTE_STREAM_SPLIT,
             FixedEncoding::Deltas => Self::DELTA_BINARY_PACKED,
         }
     }
@@ -93,11 +89,6 @@ impl FixedValue for u64 {
     fn put_encoded(values: &[Self], stored_bytes: usize, encoding: FixedEncoding, out: &mut Vec<u8>) {
         match encoding {
             FixedEncoding::Plain => Self::put(values, stored_bytes, out),
-            FixedEncoding::Split => {
-                for byte in 0..stored_bytes {
-                    out.extend(values.iter().map(|value| (value >> (8 * byte)) as u8));
-                }
-            }
             FixedEncoding::Deltas => put_deltas(values, out),
         }
     }

@@ -87,7 +87,7 @@ fn batch(rows: usize, missing: u64, random: &mut Random) -> RecordBatch {
     let columns: Vec<(&str, ArrayRef, bool)> = vec![
         ("u64", Arc::new(UInt64Array::from(random.all(rows, |number| number << 59))), false),
         ("time", Arc::new(TimestampNanosecondArray::from(random.all(rows, |number| 20 - number as i64))), false),
-        ("split", Arc::new(Int64Array::from(random.all(rows, |number| number as i64 * 1_000_003))), false),
+        ("plain", Arc::new(Int64Array::from(random.all(rows, |number| number as i64 * 1_000_003))), false),
         ("delta", Arc::new(Int64Array::from(random.all(rows, |number| number as i64))), false),
         ("i8", Arc::new(Int8Array::from(random.all(rows, |number| number as i8 - 20))), false),
         ("u32", Arc::new(UInt32Array::from(random.all(rows, |number| number as u32 * 100_000_000))), false),
@@ -133,7 +133,7 @@ fn properties() -> WriterPropertiesBuilder {
     for name in BOUNDED {
         properties = properties.set_column_statistics_enabled(ColumnPath::from(name), EnabledStatistics::Page);
     }
-    for (name, encoding) in [("split", Encoding::BYTE_STREAM_SPLIT), ("delta", Encoding::DELTA_BINARY_PACKED)] {
+    for (name, encoding) in [("plain", Encoding::PLAIN), ("delta", Encoding::DELTA_BINARY_PACKED)] {
         let path = ColumnPath::from(name);
         properties = properties.set_column_dictionary_enabled(path.clone(), false).set_column_encoding(path, encoding);
     }

@@ -1,0 +1,32 @@
+//! Maps, taken apart.
+
+use serde_json::json;
+
+use crate::store::{answers_at_every_level, store};
+
+/// Scenario: attributes and labels as lists of entries, keys and values, a row for each, and looked up, at every level of
+/// compaction.
+/// Guarantee: each entry is there, in every form.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_entry_is_there() {
+    let (_folder, lake, engine) = store(2).await;
+    let statements = [
+        "SELECT map_entries(attributes) AS entries FROM spans LIMIT 1",
+        "SELECT unnest(map_entries(attributes)) AS entry FROM spans LIMIT 1",
+        "SELECT e['key'] AS k, e['value'] AS v, count(*) AS n \
+         FROM (SELECT unnest(map_entries(attributes_json)) AS e FROM spans) GROUP BY 1, 2 ORDER BY v",
+        "SELECT e['value'] AS v FROM (SELECT unnest(map_entries(labels)) AS e FROM series) WHERE e['key'] = 'service_name'",
+        "SELECT map_keys(attributes) AS k, map_values(attributes) AS v, map_extract(attributes, 'customer') AS e, \
+         attributes['customer'] AS c, cardinality(attributes) AS n, attributes AS a FROM spans LIMIT 1",
+    ];
+    let answers = answers_at_every_level(&lake, &engine, &statements).await;
+    let customer = json!({"key": "customer", "value": "acme"});
+    assert_eq!(answers[0]["rows"], json!([{ "entries": [customer] }]));
+    assert_eq!(answers[1]["rows"], json!([{ "entry": customer }]));
+    let attempts = json!([{"k": "attempt", "v": "0", "n": 2}, {"k": "attempt", "v": "1", "n": 2}]);
+    assert_eq!(answers[2]["rows"], attempts);
+    assert_eq!(answers[3]["rows"], json!([{"v": "order-service"}]));
+    let apart =
+        json!({"k": ["customer"], "v": ["acme"], "e": ["acme"], "c": "acme", "n": 1, "a": {"customer": "acme"}});
+    assert_eq!(answers[4]["rows"], json!([apart]));
+}
