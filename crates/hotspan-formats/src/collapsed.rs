@@ -13,6 +13,7 @@ use crate::decode_options::{DecodeOptions, TextType};
 use crate::file_error::{FileError, Result};
 use crate::leaf_side::{LeafSide, child_path};
 use crate::set_builder::SetBuilder;
+use crate::utf8::without_mark;
 
 const FORMAT: &str = "collapsed";
 /// What ends each line.
@@ -63,7 +64,7 @@ fn as_text(line: &[u8], offset: usize) -> Result<&str> {
 
 /// Lines and where each starts.
 pub(crate) fn lines(text: &[u8]) -> impl Iterator<Item = (&[u8], usize)> {
-    let mut at = 0;
+    let mut at = text.len() - without_mark(text).len();
     std::iter::from_fn(move || {
         let rest = text.get(at..).filter(|rest| !rest.is_empty())?;
         let start = at;

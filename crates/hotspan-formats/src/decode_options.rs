@@ -15,7 +15,8 @@ pub struct DecodeOptions {
     pub labels: Labels,
     /// The profile's name where the transport says it: Push's `__name__`. Without it the name is guessed.
     pub name: Option<String>,
-    /// What the values of formats without types (collapsed, tree, trie, perf script) mean.
+    /// What the values of formats without types (collapsed, tree, trie) mean. Where a file states units (speedscope, perf script,
+    /// flamebearer), what those of its values are that have the unit of this type.
     pub text_type: Option<TextType>,
     /// Start in nanoseconds since 1970, for profiles that don't say theirs; 0 if not known.
     pub from: i64,
@@ -75,6 +76,12 @@ impl DecodeOptions {
             labels.set_default("pyroscope_spy", self.spy_name.as_str());
         }
         (labels, filled(self.link, identity.link()))
+    }
+
+    /// The type of values whose unit the file states: the given one if that has the same unit, or else what the file says itself.
+    pub(crate) fn type_in_unit_of(&self, own: ProfileType) -> ProfileType {
+        let given = self.text_type.as_ref().map(|given| &given.profile_type);
+        given.filter(|given| given.sample_unit == own.sample_unit).cloned().unwrap_or(own)
     }
 
     /// How many samples fit into the memory that a decoded file may take.

@@ -11,6 +11,7 @@ use crate::expand::expanded;
 use crate::file_error::{Fault, FileError, Result};
 use crate::json_scan::{Token, Tokens};
 use crate::protobuf::{Content, Fields, read_varint};
+use crate::utf8::without_mark;
 use crate::{collapsed, flamebearer, jfr, otlp_file, perf_script, pprof, speedscope, v8};
 
 /// Formats that a file can be in.
@@ -45,8 +46,9 @@ pub fn detect(bytes: &[u8]) -> Option<FileFormat> {
     if bytes.starts_with(b"FLR\0") {
         return Some(FileFormat::Jfr);
     }
-    let start = bytes.iter().position(|byte| !byte.is_ascii_whitespace())?;
-    if bytes[start] == b'{' {
+    let mut signs = without_mark(bytes).iter().filter(|byte| !byte.is_ascii_whitespace());
+    // Behind the bracket of JSON comes a key in quotes, if anything. PHP calls functions `{main}` and `{closure}`.
+    if *signs.next()? == b'{' && matches!(signs.next(), None | Some(b'"' | b'}')) {
         return detect_json(bytes);
     }
     detect_protobuf(bytes).or_else(|| detect_cut_otlp(bytes)).or_else(|| detect_text(bytes))

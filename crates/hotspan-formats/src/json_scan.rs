@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use crate::file_error::{FileError, Result};
+use crate::utf8::without_mark;
 
 /// A piece of JSON. Commas and colons are checked and not reported.
 #[derive(Debug, Clone, PartialEq)]
@@ -44,7 +45,8 @@ enum Expects {
 
 impl<'a> Tokens<'a> {
     pub(crate) fn new(format: &'static str, bytes: &'a [u8]) -> Self {
-        Self { format, bytes, at: 0, last: 0, open: Vec::new(), expects: Expects::Value }
+        let start = bytes.len() - without_mark(bytes).len();
+        Self { format, bytes, at: start, last: start, open: Vec::new(), expects: Expects::Value }
     }
 
     /// Where the last token started.

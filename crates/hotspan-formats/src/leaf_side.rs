@@ -28,12 +28,6 @@ impl LeafSide {
         self.cut = 0;
     }
 
-    /// Whether the stack has no frame yet.
-    #[inline]
-    pub(crate) fn is_empty(&self) -> bool {
-        self.frames.is_empty()
-    }
-
     /// Whether further frames are only counted: then nobody needs to find out what they are.
     #[inline]
     pub(crate) fn is_full(&self) -> bool {

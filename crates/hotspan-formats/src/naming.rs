@@ -49,12 +49,16 @@ pub(crate) fn column_type(name: &str, column: (&str, &str), period: (&str, &str)
     ProfileType::from_parts([name, column.0, column.1, period.0, period.1])
 }
 
+/// What a sample stands for at so many a second: at least one nanosecond, or what was measured would be gone.
+pub(crate) fn nanos_per_sample(rate: u32) -> i64 {
+    (1_000_000_000 / i64::from(rate.max(1))).max(1)
+}
+
 impl TextType {
     /// The type that the last dot-suffix of an application name selects, as in `order-service.cpu`; none if
     /// the suffix is not known. `sample_rate` turns counted samples of cpu and wall profiles into time.
     pub fn from_app_name(app_name: &str, sample_rate: u32) -> Option<Self> {
         let suffix = app_name.rsplit_once('.').map_or("cpu", |(_, suffix)| suffix);
-        let nanoseconds = 1_000_000_000 / i64::from(sample_rate.max(1));
         let parts = match suffix {
             "cpu" | "itimer" => ["process_cpu", "cpu", "nanoseconds", "cpu", "nanoseconds"],
             "wall" => ["wall", "wall", "nanoseconds", "wall", "nanoseconds"],
@@ -73,7 +77,7 @@ impl TextType {
             "exceptions" => ["exceptions", "exceptions", "count", "exceptions", "count"],
             _ => return None,
         };
-        let scale = if matches!(suffix, "cpu" | "itimer" | "wall") { nanoseconds } else { 1 };
+        let scale = if matches!(suffix, "cpu" | "itimer" | "wall") { nanos_per_sample(sample_rate) } else { 1 };
         Some(Self { profile_type: ProfileType::from_parts(parts), scale })
     }
 
@@ -81,9 +85,7 @@ impl TextType {
     pub(crate) fn of_counts(options: &DecodeOptions) -> Self {
         match (&options.text_type, options.sample_rate) {
             (Some(given), _) => given.clone(),
-            (None, Some(rate)) if rate > 0 => {
-                Self { profile_type: ProfileType::cpu(), scale: 1_000_000_000 / i64::from(rate) }
-            }
+            (None, Some(rate)) if rate > 0 => Self { profile_type: ProfileType::cpu(), scale: nanos_per_sample(rate) },
             (None, _) => {
                 let parts = ["process_cpu", "samples", "count", "cpu", "nanoseconds"];
                 Self { profile_type: ProfileType::from_parts(parts), scale: 1 }

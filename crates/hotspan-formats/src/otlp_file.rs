@@ -13,6 +13,7 @@ use crate::otlp::json::ProfilesJson;
 use crate::otlp::{Outcome, decode_profiles};
 use crate::protobuf::{Content, Fields};
 use crate::set_builder::SetBuilder;
+use crate::utf8::without_mark;
 
 const FORMAT: &str = "OTLP profiles";
 /// Scopes without spans that are looked through.
@@ -27,7 +28,8 @@ pub(crate) fn decode<'a>(bytes: &'a [u8], options: &DecodeOptions) -> Result<Pro
 
 /// Reads JSON.
 pub(crate) fn decode_json(bytes: &[u8], options: &DecodeOptions) -> Result<ProfileSet<'static>> {
-    let parsed = ProfilesJson::parse(bytes, &options.limits).map_err(|error| file_error(bytes, &error))?;
+    let parsed =
+        ProfilesJson::parse(without_mark(bytes), &options.limits).map_err(|error| file_error(bytes, &error))?;
     let read = parsed.decode(&options.limits, options.placed(0, 0).start);
     let (set, outcome) = read.map_err(|error| file_error(bytes, &error))?;
     finish(set, &outcome, options).map(into_owned)

@@ -13,6 +13,11 @@ pub(crate) fn from_utf8(bytes: &[u8]) -> Result<&str, Utf8Error> {
     std::str::from_utf8(bytes)
 }
 
+/// Text without the byte order mark that some editors write before it. It says no more than that this is UTF-8.
+pub(crate) fn without_mark(text: &[u8]) -> &[u8] {
+    text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(text)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

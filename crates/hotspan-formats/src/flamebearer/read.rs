@@ -10,6 +10,7 @@ use crate::collapsed::StackSink;
 use crate::decode_options::{DecodeOptions, TextType};
 use crate::file_error::{FileError, Result};
 use crate::json_scan::{Token, Tokens};
+use crate::naming::nanos_per_sample;
 
 const FORMAT: &str = "flamebearer";
 
@@ -155,18 +156,15 @@ impl<'a> Metadata<'a> {
 /// What the bars measure. Samples that were counted become time by their rate.
 fn values_of(metadata: &Metadata<'_>, options: &DecodeOptions) -> TextType {
     let rate = if metadata.sample_rate == 0 { 100 } else { metadata.sample_rate };
+    let as_counts = options.text_type.as_ref().is_some_and(|given| given.profile_type.sample_unit == "count");
     let (unit, scale) = match metadata.units.as_ref() {
         "" => return TextType::of_counts(options),
-        "samples" => ("nanoseconds", (1_000_000_000 / i64::from(rate)).max(1)),
+        "samples" if as_counts => ("count", 1),
+        "samples" => ("nanoseconds", nanos_per_sample(rate)),
         "objects" | "goroutines" | "exceptions" | "lock_samples" => ("count", 1),
         "lock_nanoseconds" => ("nanoseconds", 1),
         unit => (unit, 1),
     };
-    // The file knows what it has counted; what that is called may be said by others.
-    if let Some(given) = &options.text_type {
-        let scale = if given.profile_type.sample_unit == "nanoseconds" { scale } else { 1 };
-        return TextType { profile_type: given.profile_type.clone(), scale };
-    }
     // Older exports write the name of the application before the type, and labels after it.
     let name = metadata.name.split('{').next().unwrap_or_default();
     let name = name.rsplit('.').next().unwrap_or_default();
@@ -180,7 +178,8 @@ fn values_of(metadata: &Metadata<'_>, options: &DecodeOptions) -> TextType {
         let name = name.replace(':', "_");
         ProfileType::from_parts([&name, &name, &unit.replace(':', "_"), "", ""])
     });
-    TextType { profile_type, scale }
+    // The file knows what it has counted; what that is called may be said by others.
+    TextType { profile_type: options.type_in_unit_of(profile_type), scale }
 }
 
 /// A bar that others may lie below.

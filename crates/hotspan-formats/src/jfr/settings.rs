@@ -1,5 +1,7 @@
 //! What a recording says about itself: which event drove it, and how often it sampled.
 
+use crate::naming::nanos_per_sample;
+
 /// Settings that decide what a sample is worth.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Settings {
@@ -61,7 +63,7 @@ impl Settings {
 }
 
 fn of_rate(sample_rate: Option<u32>) -> Option<i64> {
-    sample_rate.filter(|rate| *rate > 0).map(|rate| 1_000_000_000 / i64::from(rate))
+    sample_rate.filter(|rate| *rate > 0).map(nanos_per_sample)
 }
 
 /// Reads `20 ms` and the like.

@@ -9,7 +9,7 @@ use hotspan_model::{Labels, Profile, ProfileSet, ProfileType, Sample};
 use super::FORMAT;
 use super::shared::Shared;
 use super::stacks::{StackReader, Stretch, TOO_LARGE};
-use crate::decode_options::DecodeOptions;
+use crate::decode_options::{DecodeOptions, TextType};
 use crate::file_error::{FileError, Result};
 use crate::json_scan::{Token, Tokens};
 use crate::set_builder::SetBuilder;
@@ -27,16 +27,30 @@ struct Reading<'a> {
     events: Vec<Stretch>,
 }
 
-/// What a unit of the file is: our unit, how many of ours it is, and the type of its values.
-fn unit_of(unit: &str) -> Option<(f64, ProfileType)> {
-    let time = |factor| Some((factor, ProfileType::cpu()));
+/// What a unit of the file is.
+struct Unit {
+    /// How many of ours it is.
+    factor: f64,
+    /// The type of its values.
+    profile_type: ProfileType,
+    /// Whether the file counts time in it, so that each stack has its place there.
+    is_time: bool,
+}
+
+fn unit_of(unit: &str, options: &DecodeOptions) -> Option<Unit> {
+    let of = |factor, is_time, own| Some(Unit { factor, is_time, profile_type: options.type_in_unit_of(own) });
+    let time = |factor| of(factor, true, ProfileType::cpu());
     match unit {
         "nanoseconds" => time(1.0),
         "microseconds" => time(1e3),
         "milliseconds" => time(1e6),
         "seconds" => time(1e9),
-        "bytes" => Some((1.0, ProfileType::from_parts(["memory", "space", "bytes", "space", "bytes"]))),
-        "none" => Some((1.0, ProfileType::from_parts(["process_cpu", "samples", "count", "cpu", "nanoseconds"]))),
+        "bytes" => of(1.0, false, ProfileType::from_parts(["memory", "space", "bytes", "space", "bytes"])),
+        // Numbers alone, as in collapsed stacks.
+        "none" => {
+            let TextType { profile_type, scale } = TextType::of_counts(options);
+            Some(Unit { factor: scale as f64, is_time: false, profile_type })
+        }
         _ => None,
     }
 }
@@ -119,13 +133,10 @@ impl<'a> File<'_, 'a> {
     /// Adds a profile, to the one of its type if there is one: they are told apart by their labels.
     fn add(&mut self, mut reading: Reading<'a>, index: usize) -> Result<()> {
         let (unit, offset) = &reading.unit;
-        let Some((factor, natural_type)) = unit_of(unit) else {
+        let Some(Unit { factor, profile_type, is_time }) = unit_of(unit, self.options) else {
             let expected = format!("a unit of profile {index} among none, bytes and the four of time");
             return Err(FileError::malformed(FORMAT, *offset, expected, format!("{unit:?}")));
         };
-        let is_time = natural_type.sample_unit == "nanoseconds";
-        let given = self.options.text_type.as_ref().map(|given| given.profile_type.clone());
-        let profile_type = given.unwrap_or(natural_type);
         let labels = match self.shared.profiles > 1 && !reading.name.is_empty() {
             true => self.builder.labels(Labels::from_pairs([("profile_name", reading.name.as_ref())])),
             false => 0,

@@ -37,6 +37,8 @@ struct Node<'a> {
 struct Hit {
     node: u64,
     offset: usize,
+    /// Nanoseconds since the start, known once all of the file is.
+    at: i64,
 }
 
 #[derive(Debug, Default)]
@@ -53,14 +55,16 @@ struct File<'a> {
 /// Reads a CPU profile: the wall-clock time of every sample, and as CPU time all that was not idle.
 pub fn decode<'a>(bytes: &'a [u8], options: &DecodeOptions) -> Result<ProfileSet<'a>> {
     let mut builder = SetBuilder::new(FORMAT, options);
-    let file = File::read(bytes, &mut builder)?;
+    let mut file = File::read(bytes, &mut builder)?;
+    file.order_samples();
     let paths = file.paths(&mut builder, options)?;
     let (labels, link) = options.series();
     let link = builder.link(link);
     // V8's clock counts from the start of the machine; only where it looks like a date is it one.
-    let length = (file.end - file.start).max(file.deltas.iter().sum()) * 1000.0;
-    let placed = options.placed((file.start * 1000.0) as i64, length as i64);
-    let (time, duration) = options.time_range((file.start * 1000.0) as i64, length as i64);
+    let end = ((file.end - file.start) * 1000.0) as i64;
+    let length = end.max(file.samples.last().map_or(0, |last| last.at));
+    let placed = options.placed((file.start * 1000.0) as i64, length);
+    let (time, duration) = options.time_range((file.start * 1000.0) as i64, length);
 
     let mut wall = Vec::new();
     let mut cpu = Vec::new();
@@ -83,21 +87,14 @@ pub fn decode<'a>(bytes: &'a [u8], options: &DecodeOptions) -> Result<ProfileSet
             add(path, idle, node.hits.saturating_mul(each), None);
         }
     } else {
-        // Where no times are told at all, samples are evenly apart.
-        let even = (file.end - file.start) / file.samples.len() as f64;
-        let mut at = 0.0;
-        for (index, Hit { node, offset }) in file.samples.iter().enumerate() {
+        // What a sample stands for is the time until the next one. Nothing of what lies before the start was recorded.
+        let next_ones = file.samples.iter().skip(1).map(|next| next.at.max(0)).chain([end]);
+        for (Hit { node, offset, at }, until) in file.samples.iter().zip(next_ones) {
             let Some((path, idle)) = paths.get(node) else {
                 return Err(FileError::malformed(FORMAT, *offset, "the id of a node", node));
             };
-            // A delta is the time before its sample; what a sample stands for is the time until the next one.
-            let (since_last, until_next) = match file.deltas.get(index) {
-                Some(delta) => (*delta, file.deltas.get(index + 1).copied()),
-                None => (if index == 0 { 0.0 } else { even }, Some(even)),
-            };
-            at += since_last;
-            let until_next = until_next.unwrap_or(file.end - file.start - at);
-            add(*path, *idle, (until_next * 1000.0) as i64, Some((at * 1000.0) as i64));
+            let at = (*at).max(0);
+            add(*path, *idle, until.saturating_sub(at), Some(at));
         }
     }
     let wall_type = ProfileType::from_parts(["wall", "wall", "nanoseconds", "wall", "nanoseconds"]);
@@ -128,7 +125,7 @@ impl<'a> File<'a> {
                     while let Token::Number(node) = tokens.require()? {
                         let offset = tokens.last_offset();
                         builder.take(SAMPLE_BYTES, offset)?;
-                        file.samples.push(Hit { node: node as u64, offset });
+                        file.samples.push(Hit { node: node as u64, offset, at: 0 });
                     }
                 }
                 ("timeDeltas", Token::ArrayStart) => {
@@ -159,6 +156,21 @@ impl<'a> File<'a> {
             return Err(FileError::malformed(FORMAT, file.deltas_end, expected, deltas));
         }
         Ok(file)
+    }
+
+    /// Gives each sample its time and puts them into the order of time: V8 writes some later than others that came after them,
+    /// and then a delta is negative.
+    fn order_samples(&mut self) {
+        // Where no times are told at all, samples are evenly apart.
+        let even = (self.end - self.start) / self.samples.len() as f64;
+        let mut told = 0.0;
+        for (index, sample) in self.samples.iter_mut().enumerate() {
+            // A delta is the time before its sample.
+            told += self.deltas.get(index).copied().unwrap_or_default();
+            let micros = if self.deltas.is_empty() { even * index as f64 } else { told };
+            sample.at = (micros * 1000.0) as i64;
+        }
+        self.samples.sort_by_key(|sample| sample.at);
     }
 
     /// The path of every node, and whether it stands for doing nothing.

@@ -71,6 +71,42 @@ fn compression_changes_nothing() {
     }
 }
 
+/// Scenario: collapsed stacks as PHP's profilers write them, whose root is `{main}`, plain and with lines of comments before.
+/// Guarantee: they are no JSON, and each stack has its value.
+#[test]
+fn braces_are_no_json() {
+    for text in ["{main};load;{closure} 3\n{main};load 2\n", "# by xdebug\n\n{main};load;{closure} 3\n{main};load 2\n"]
+    {
+        assert_eq!(detect(text.as_bytes()), Some(FileFormat::Collapsed), "{text}");
+        let set = decode_file(text.as_bytes(), &DecodeOptions::default()).unwrap();
+        let expected = [("{main}:0;load:0;{closure}:0".to_owned(), 3), ("{main}:0;load:0".to_owned(), 2)];
+        assert_eq!(sums(&set, &set.profiles[0]), expected.into_iter().collect());
+    }
+    // A line of JSON may end in a number, too.
+    assert_eq!(detect(b"{\n  \"a\": 1\n}\n"), None);
+}
+
+/// Scenario: every text format with the byte order mark that editors on Windows write, and one that is wrong behind it.
+/// Guarantee: the profiles are those of the file without it, and the error names the byte of the file.
+#[test]
+fn byte_order_marks_are_no_text() {
+    let options = DecodeOptions { from: 1_700_000_000_000_000_000, ..DecodeOptions::default() };
+    let exported = flamebearer_of("py-spy.collapsed");
+    let texts =
+        ["py-spy.collapsed", "py-spy.speedscope.json", "perf-script.txt", "node.cpuprofile", "node.heapprofile"];
+    let otlp = br#"{"resourceProfiles":[]}"#.to_vec();
+    for plain in texts.map(fixture).into_iter().chain([exported, otlp]) {
+        let marked = [b"\xef\xbb\xbf", &plain[..]].concat();
+        let (left, right) = (decode_file(&plain, &options).unwrap(), decode_file(&marked, &options).unwrap());
+        assert_eq!((detect(&marked), left.profiles.len()), (detect(&plain), right.profiles.len()));
+        for (a, b) in left.profiles.iter().zip(&right.profiles) {
+            assert_eq!((&a.profile_type, &a.samples, sums(&left, a)), (&b.profile_type, &b.samples, sums(&right, b)));
+        }
+    }
+    let error = decode_file("\u{feff}main 1\nmain x\n".as_bytes(), &options).unwrap_err().to_string();
+    assert_eq!(error, "collapsed: at byte 15: expected a whole number at the end of the line, found \"x\"");
+}
+
 /// Scenario: files that are no profiles. Guarantee: refused with the list of what could have been.
 #[test]
 fn strangers_are_refused() {

@@ -11,6 +11,8 @@ mod jfr;
 mod jfr_events;
 #[path = "../support/jfr_writer.rs"]
 mod jfr_writer;
+mod perf_script;
 mod pprof;
 mod scripts;
 mod support;
+mod units;

@@ -91,6 +91,33 @@ fn node_cpu_profile() {
     assert_same_through_pprof(&set);
 }
 
+/// Scenario: CPU profiles with samples that were written later than those after them, before the start and after the end.
+/// Guarantee: a sample stands for the time until the next one by the clock, and all of them for no more than the recording.
+#[test]
+fn samples_of_v8_in_order_of_time() {
+    let read = |samples: &str, deltas: &str| {
+        let names = ["a", "b", "c", "d"].map(|name| format!(r#"{{"functionName":"{name}"}}"#));
+        let nodes: Vec<_> =
+            (1..).zip(names).map(|(id, frame)| format!(r#"{{"id":{id},"callFrame":{frame}}}"#)).collect();
+        let text = format!(
+            r#"{{"nodes":[{}],"startTime":1000000,"endTime":1004000,"samples":{samples},"timeDeltas":{deltas}}}"#,
+            nodes.join(",")
+        );
+        let from = 1_700_000_000_000_000_000;
+        let set = v8::decode_cpu(text.as_bytes(), &DecodeOptions { from, ..DecodeOptions::default() }).unwrap();
+        let cpu = profile(&set, CPU);
+        assert!(cpu.samples.is_sorted_by_key(|sample| sample.time) && cpu.samples[0].time >= from);
+        sums(&set, cpu)
+            .into_iter()
+            .map(|(name, nanos)| format!("{name} {}", nanos / 1000))
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    assert_eq!(read("[1,2,3,4]", "[0,2000,-1000,2000]"), "a:0 1000, b:0 1000, c:0 1000, d:0 1000");
+    assert_eq!(read("[1,2,3,4]", "[-500,100,1000,1000]"), "b:0 600, c:0 1000, d:0 2400");
+    assert_eq!(read("[1,2,3,4]", "[0,1000,5000,1000]"), "a:0 1000, b:0 5000, c:0 1000");
+}
+
 /// Scenario: Node's `--heap-prof`. Guarantee: what was kept is charged to the function that allocated it.
 #[test]
 fn node_heap_profile() {

@@ -47,16 +47,19 @@ pub(super) fn resolve(
         };
     }
     let unit = spelled_out(sample.unit);
-    // async-profiler names samples and period after its timer.
+    // async-profiler names samples and period after its timer, and where the kernel counts for it, after that: a period in time
+    // is then one of a clock.
     if unit == "count" && period > 0 && period_type.is(sample.kind, "nanoseconds") {
         match sample.kind {
-            "cpu" | "itimer" | "ctimer" => return (ProfileType::cpu(), period),
+            "cpu" | "itimer" | "ctimer" | "perf_events" | "cpu-clock" => return (ProfileType::cpu(), period),
             "wall" => return (ProfileType::from_parts(["wall", "wall", "nanoseconds", "wall", "nanoseconds"]), period),
             _ => {}
         }
     }
     let parts = match (sample.kind, unit) {
-        ("cpu" | "itimer" | "ctimer", "nanoseconds") => ["process_cpu", "cpu", "nanoseconds", "cpu", "nanoseconds"],
+        ("cpu" | "itimer" | "ctimer" | "perf_events" | "cpu-clock", "nanoseconds") => {
+            ["process_cpu", "cpu", "nanoseconds", "cpu", "nanoseconds"]
+        }
         ("off_cpu", "nanoseconds") => ["off_cpu", "off_cpu", "nanoseconds", "", ""],
         ("wall", "nanoseconds") => ["wall", "wall", "nanoseconds", "wall", "nanoseconds"],
         ("goroutine" | "goroutines", "count") => ["goroutine", "goroutine", "count", "goroutine", "count"],
@@ -103,7 +106,8 @@ mod tests {
         (profile_type.to_string(), scale)
     }
 
-    /// Scenario: types as the eBPF profiler, Go through a collector, SDKs and nobody in particular send them.
+    /// Scenario: types as the eBPF profiler, async-profiler with each of its engines, Go through a collector, SDKs and nobody in
+    /// particular send them.
     /// Guarantee: each gets the name that queries use, and none an empty one.
     #[test]
     fn names() {
@@ -114,7 +118,13 @@ mod tests {
         assert_eq!(text(("samples", "count"), period, 10_000_000, true), counted);
         assert_eq!(text(("samples", "count"), period, 0, false), counted);
         assert_eq!(text(("cpu", "ns"), ("", ""), 0, false), (cpu.clone(), 1));
-        assert_eq!(text(("itimer", "count"), ("itimer", "ns"), 10_000_000, false), (cpu, 10_000_000));
+        assert_eq!(text(("itimer", "count"), ("itimer", "ns"), 10_000_000, false), (cpu.clone(), 10_000_000));
+        for clock in ["perf_events", "cpu-clock"] {
+            assert_eq!(text((clock, "count"), (clock, "ns"), 10_000_000, false), (cpu.clone(), 10_000_000));
+            assert_eq!(text((clock, "ns"), ("", ""), 0, false), (cpu.clone(), 1));
+        }
+        let misses = "perf_events:perf_events:count:perf_events:count".to_owned();
+        assert_eq!(text(("perf_events", "count"), ("perf_events", "count"), 1000, false), (misses, 1));
         let wall = text(("wall", "count"), ("wall", "ns"), 7, false);
         assert_eq!(wall, ("wall:wall:nanoseconds:wall:nanoseconds".to_owned(), 7));
         assert_eq!(text(("off_cpu", "nanoseconds"), ("", ""), 0, false).0, "off_cpu:off_cpu:nanoseconds::");
