@@ -9,27 +9,6 @@ use crate::shortened::shortened;
 use crate::top_table::visit;
 use crate::value_text::{count_text, printable, rate_text};
 
-/// What the values of each side are divided by, so that sides of different length compare.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Measure {
-    /// Seconds or requests of the baseline; 1 to leave its values as they are.
-    pub left: f64,
-    /// The same of what it is compared with.
-    pub right: f64,
-    /// What is counted: `second` or `request`; empty for nothing.
-    pub noun: &'static str,
-}
-
-impl Measure {
-    /// Values as they are.
-    pub const NONE: Self = Self { left: 1.0, right: 1.0, noun: "" };
-
-    /// What values of the right side are multiplied by to compare with those of the left.
-    pub fn right_to_left(&self) -> f64 {
-        if self.right > 0.0 { self.left / self.right } else { 1.0 }
-    }
-}
-
 /// A function and its values on either side.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FunctionChange {
@@ -52,10 +31,15 @@ impl FunctionChange {
     pub fn relative((before, after): (f64, f64)) -> Option<f64> {
         (before != 0.0).then(|| after / before - 1.0)
     }
+
+    /// Whether a value changed by more than dividing it may: 1 in 0.3 s is as much as 3 in 0.9 s.
+    fn differs((before, after): (f64, f64)) -> bool {
+        (after - before).abs() > before.abs().max(after.abs()) * 1e-12
+    }
 }
 
-/// All functions of a comparison, those whose self value changed most first. The tree holds values as measured.
-pub fn function_changes(tree: &DiffTree, measure: &Measure) -> Vec<FunctionChange> {
+/// All functions of a comparison, those whose self value changed most first.
+pub fn function_changes(tree: &DiffTree) -> Vec<FunctionChange> {
     let mut sums: HashMap<u32, (Side, Side, usize, [bool; 2])> = HashMap::new();
     let nodes = tree.nodes();
     visit(
@@ -75,14 +59,13 @@ pub fn function_changes(tree: &DiffTree, measure: &Measure) -> Vec<FunctionChang
             seen[1] |= node.presence() != Presence::Vanished;
         },
     );
-    let per = |value: i64, units: f64| if units > 0.0 { value as f64 / units } else { value as f64 };
-    let pair = |left: i64, right: i64| (per(left, measure.left), per(right, measure.right));
+    let measure = tree.measure();
     let mut rows: Vec<FunctionChange> = sums
         .into_values()
         .map(|(left, right, node, seen)| FunctionChange {
             name: tree.name(node).to_owned(),
-            own: pair(left.self_value, right.self_value),
-            total: pair(left.total, right.total),
+            own: measure.rates(left.self_value, right.self_value),
+            total: measure.rates(left.total, right.total),
             presence: match seen {
                 [false, true] => Presence::New,
                 [true, false] => Presence::Vanished,
@@ -108,7 +91,7 @@ const LEAST_ROOM: usize = 20;
 pub fn changes_text(rows: &[FunctionChange], unit: &str, limit: usize, width: Option<usize>, colour: bool) -> String {
     let room = width.map_or(usize::MAX, |width| width.saturating_sub(NUMBERS).max(LEAST_ROOM));
     let mut out = String::from("    before       after      change         %       total  function\n");
-    let changed = rows.iter().filter(|row| row.own.0 != row.own.1 || row.total.0 != row.total.1);
+    let changed = rows.iter().filter(|row| FunctionChange::differs(row.own) || FunctionChange::differs(row.total));
     let (mut shown, mut left_out) = (0, 0u64);
     for row in changed {
         if shown == limit {
@@ -146,7 +129,7 @@ pub fn changes_text(rows: &[FunctionChange], unit: &str, limit: usize, width: Op
     if left_out > 0 {
         let _ = writeln!(out, "… {} more functions changed", count_text(left_out));
     }
-    if shown == 0 {
+    if shown == 0 && left_out == 0 {
         out = String::from("no function changed\n");
     }
     out
@@ -157,10 +140,11 @@ mod tests {
     use hotspan_model::FlameTree;
 
     use super::*;
+    use crate::measure::Measure;
 
     /// Scenario: a comparison in which one function grew, one vanished, one is new, and the right side was measured
     /// three times as long. Guarantee: values are per second, the largest change comes first, new and gone are
-    /// marked; comparing a tree with itself shows none.
+    /// marked; comparing a tree with itself shows none, and a list of no length says how many it leaves out.
     #[test]
     fn changes_by_size() {
         let (mut left, mut right) = (FlameTree::default(), FlameTree::default());
@@ -168,9 +152,8 @@ mod tests {
         left.add_stack(["main", "steady"], 100);
         right.add_stack(["main", "grown"], 90);
         right.add_stack(["main", "steady"], 300);
-        let tree = DiffTree::new(&left, &right);
         let measure = Measure { left: 10.0, right: 30.0, noun: "second" };
-        let rows = function_changes(&tree, &measure);
+        let rows = function_changes(&DiffTree::new(&left, &right).measured_by(measure));
         let names: Vec<&str> = rows.iter().map(|row| row.name.as_str()).collect();
         assert_eq!(names, ["grown", "vanished", "main", "steady"]);
         assert_eq!((rows[0].own, rows[3].own), ((0.0, 3.0), (10.0, 10.0)));
@@ -182,8 +165,22 @@ mod tests {
         assert!(text.contains("+3.00       new       +3.00  grown") && text.contains("gone"), "{text}");
         assert!(!text.contains("steady") && text.contains("… 1 more functions changed"), "{text}");
         assert!(changes_text(&rows, "count", 1, None, true).contains("\x1b[31m"));
-        let same = function_changes(&DiffTree::new(&left, &left), &Measure::NONE);
+        let none = changes_text(&rows, "count", 0, None, false);
+        assert!(none.contains("… 3 more functions changed") && !none.contains("no function"), "{none}");
+        let same = function_changes(&DiffTree::new(&left, &left));
         assert_eq!(changes_text(&same, "count", 9, None, false), "no function changed\n");
+    }
+
+    /// Scenario: the same values a second, of sides whose lengths divide differently. Guarantee: nothing changed.
+    #[test]
+    fn rounding_is_no_change() {
+        let (mut left, mut right) = (FlameTree::default(), FlameTree::default());
+        left.add_stack(["main"], 1);
+        right.add_stack(["main"], 3);
+        let measure = Measure { left: 0.3, right: 0.9, noun: "second" };
+        let rows = function_changes(&DiffTree::new(&left, &right).measured_by(measure));
+        assert_ne!(rows[0].own.0, rows[0].own.1);
+        assert_eq!(changes_text(&rows, "count", 9, None, false), "no function changed\n");
     }
 
     /// Scenario: a name that is longer than a line, for a terminal and for a pipe. Guarantee: cut for the former alone.
@@ -192,7 +189,7 @@ mod tests {
         let name = "shop::tax::".repeat(20);
         let mut right = FlameTree::default();
         right.add_stack(["main", name.as_str()], 90);
-        let rows = function_changes(&DiffTree::new(&FlameTree::default(), &right), &Measure::NONE);
+        let rows = function_changes(&DiffTree::new(&FlameTree::default(), &right));
         let narrow = changes_text(&rows, "count", 9, Some(80), false);
         assert!(narrow.contains('…') && narrow.lines().all(|line| line.chars().count() <= 80), "{narrow}");
         assert!(changes_text(&rows, "count", 9, None, false).contains(&name));

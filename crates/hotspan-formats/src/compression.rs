@@ -22,10 +22,11 @@ pub enum Encoding {
 }
 
 impl Encoding {
-    /// The encoding that a `Content-Encoding` or `grpc-encoding` header names.
+    /// The encoding that a `Content-Encoding` or `grpc-encoding` header names; some senders call it `none` if there is none.
     pub fn from_header(value: &str) -> Option<Self> {
         match value.trim() {
             value if value.is_empty() || value.eq_ignore_ascii_case("identity") => Some(Self::Identity),
+            value if value.eq_ignore_ascii_case("none") => Some(Self::Identity),
             value if value.eq_ignore_ascii_case("gzip") || value.eq_ignore_ascii_case("x-gzip") => Some(Self::Gzip),
             value if value.eq_ignore_ascii_case("zstd") => Some(Self::Zstd),
             _ => None,
@@ -186,6 +187,22 @@ mod tests {
 
     fn zstd(bytes: &[u8]) -> Bytes {
         Bytes::from(zstd::encode_all(bytes, 3).unwrap())
+    }
+
+    /// Scenario: names of encodings as headers have them.
+    /// Guarantee: what the message of a refusal offers is taken, in any case, and nothing that is not known.
+    #[test]
+    fn encodings_are_known_by_name() {
+        for (name, encoding) in [
+            ("", Some(Encoding::Identity)),
+            ("identity", Some(Encoding::Identity)),
+            ("None", Some(Encoding::Identity)),
+            (" GZIP", Some(Encoding::Gzip)),
+            ("zstd", Some(Encoding::Zstd)),
+            ("br", None),
+        ] {
+            assert_eq!(Encoding::from_header(name), encoding, "{name:?}");
+        }
     }
 
     /// Scenario: bodies of sizes around the buffer and the limit, in each encoding.

@@ -24,6 +24,7 @@ mod kept_beside;
 mod label_roles;
 mod leaf_side;
 pub mod limits;
+pub mod measure;
 mod naming;
 pub mod otlp;
 mod otlp_file;

@@ -229,7 +229,14 @@ fn base64_id<I>(text: &str, from_slice: impl Fn(&[u8]) -> Option<I>) -> Option<I
         return None;
     }
     let read = |text: &str| from_slice(&base64_bytes(&text.replace(' ', "+"))?);
-    read(text).or_else(|| read(trimmed))
+    // What is padded is whole but for those at its start, which selectors without quotes have lost.
+    let lost = || trimmed.ends_with('=').then(|| format!("{}{trimmed}", "+".repeat(missing_of_base64(trimmed))));
+    read(text).or_else(|| read(trimmed)).or_else(|| read(&lost()?))
+}
+
+/// How many characters a padded text lacks to groups of four.
+fn missing_of_base64(text: &str) -> usize {
+    text.len().wrapping_neg() % 4
 }
 
 /// Bytes from base64 of either alphabet, with or without padding.
@@ -298,6 +305,9 @@ mod tests {
         for text in ["++++AQIDBAU=", "    AQIDBAU=", "    AQIDBAU", " ++ AQIDBAU=", "----AQIDBAU=", " ++++AQIDBAU= "] {
             assert_eq!(parse_span_id(text), Some(id), "{text:?}");
         }
+        // Unquoted in a selector, what was at the start is trimmed away.
+        assert_eq!(parse_span_id("wAAAAAAAAE="), Some(SpanId([0xfb, 0, 0, 0, 0, 0, 0, 1])));
+        assert_eq!(parse_span_id("AQIDBAU="), None);
         let id = TraceId([0xfb; 16]);
         let text = "+/v7+/v7+/v7+/v7+/v7+w==";
         assert_eq!(parse_trace_id(text), Some(id));

@@ -6,9 +6,10 @@ use std::str::FromStr;
 use hotspan_model::FlameTree;
 use hotspan_model::flame::{Children, OTHER};
 
+use crate::change_table::FunctionChange;
 use crate::diff_tree::{DiffTree, Presence};
 use crate::top_table::place_text;
-use crate::value_text::{percent, value_text};
+use crate::value_text::{percent, rate_text, value_text};
 
 /// How to draw.
 #[derive(Debug, Clone)]
@@ -64,8 +65,8 @@ pub fn flame_svg(tree: &FlameTree, options: &SvgOptions) -> String {
         let (value, own) = (value_text(node.total, &options.unit), value_text(node.self_value, &options.unit));
         let share = percent(node.total, total);
         Bar {
-            width: node.total.max(0),
-            own: node.self_value.max(0),
+            width: node.total.max(0) as f64,
+            own: node.self_value.max(0) as f64,
             name,
             title: format!("{name}\n{value} ({share:.2}%), self {own}{place}"),
             fill: warm(name),
@@ -86,42 +87,41 @@ impl FromStr for DiffLayout {
     }
 }
 
-/// Draws a comparison: red is more on the right, blue is less, strong green is new, violet has vanished. The values
-/// are compared as they stand in the tree: scale one side first if it was measured longer.
+/// Draws a comparison: red is more on the right, blue is less, strong green is new, violet has vanished. Values are those
+/// of one unit of what the tree is measured by, as the table of functions has them.
 pub fn diff_svg(tree: &DiffTree, options: &SvgOptions) -> String {
     let nodes = tree.nodes();
+    let measure = tree.measure();
     draw(&tree.children_by_name(), options, |index| {
         let node = &nodes[index];
         let name = if index == 0 { "all" } else { tree.name(index) };
-        let (left, right) = (node.left.total as f64, node.right.total as f64);
-        let (width, own) = match options.layout {
-            DiffLayout::Left => (node.left.total, node.left.self_value),
-            DiffLayout::Right => (node.right.total, node.right.self_value),
-            DiffLayout::Both => (
-                node.left.total.saturating_add(node.right.total),
-                node.left.self_value.saturating_add(node.right.self_value),
-            ),
+        let total = measure.rates(node.left.total, node.right.total);
+        let own = measure.rates(node.left.self_value, node.right.self_value);
+        let drawn = |(left, right): (f64, f64)| match options.layout {
+            DiffLayout::Left => left,
+            DiffLayout::Right => right,
+            DiffLayout::Both => left + right,
         };
         let mark = match node.presence() {
             Presence::Both => "",
             Presence::New => "\nnew",
             Presence::Vanished => "\nvanished",
         };
-        let (before, after) = (value_text(node.left.total, &options.unit), value_text(node.right.total, &options.unit));
-        let relative = if left > 0.0 { format!(" ({:+.1}%)", (right / left - 1.0) * 100.0) } else { String::new() };
+        let (before, after) = (rate_text(total.0, &options.unit), rate_text(total.1, &options.unit));
+        let relative = FunctionChange::relative(total).map(|change| format!(" ({:+.1}%)", change * 100.0));
         Bar {
-            width: width.max(0),
-            own: own.max(0),
+            width: drawn(total).max(0.0),
+            own: drawn(own).max(0.0),
             name,
-            title: format!("{name}\n{before} -> {after}{relative}{mark}"),
-            fill: change_colour(node.presence(), left, right),
+            title: format!("{name}\n{before} -> {after}{}{mark}", relative.unwrap_or_default()),
+            fill: change_colour(node.presence(), total),
         }
     })
 }
 
 struct Bar<'b> {
-    width: i64,
-    own: i64,
+    width: f64,
+    own: f64,
     name: &'b str,
     title: String,
     fill: String,
@@ -130,20 +130,20 @@ struct Bar<'b> {
 fn draw<'b>(children: &Children, options: &SvgOptions, bar: impl Fn(usize) -> Bar<'b>) -> String {
     let width = f64::from(options.width.max(200));
     let root = bar(0).width;
-    let scale = if root > 0 { (width - 20.0) / root as f64 } else { 0.0 };
+    let scale = if root > 0.0 { (width - 20.0) / root } else { 0.0 };
     let mut bars = String::new();
     let mut deepest = 0;
     let mut left_out = 0usize;
-    let mut stack = vec![(0, 0, 0i64)];
+    let mut stack = vec![(0, 0, 0.0)];
     while let Some((index, depth, from)) = stack.pop() {
         let this = bar(index);
-        let bar_width = this.width as f64 * scale;
+        let bar_width = this.width * scale;
         if bar_width < options.min_width {
             left_out += 1;
             continue;
         }
         deepest = deepest.max(depth);
-        let (x, y) = (10.0 + from as f64 * scale, TOP + depth * ROW);
+        let (x, y) = (10.0 + from * scale, TOP + depth * ROW);
         // Writing into a String can't fail.
         let _ = write!(bars, "<g data-x=\"{x:.2}\" data-w=\"{bar_width:.2}\"><title>{}</title>", escaped(&this.title));
         let _ = write!(
@@ -154,10 +154,10 @@ fn draw<'b>(children: &Children, options: &SvgOptions, bar: impl Fn(usize) -> Ba
         );
         let label = fitting(this.name, bar_width);
         let _ = writeln!(bars, "<text x=\"{:.2}\" y=\"{}\">{}</text></g>", x + 3.0, y + 12, escaped(&label));
-        let mut next = from.saturating_add(this.own);
+        let mut next = from + this.own;
         for child in &children[index] {
             stack.push((*child, depth + 1, next));
-            next = next.saturating_add(bar(*child).width);
+            next += bar(*child).width;
         }
     }
     let height = TOP + (deepest + 2) * ROW;
@@ -220,7 +220,7 @@ fn warm(name: &str) -> String {
     format!("hsl({} {}% {}%)", 10 + hash % 45, 75 + (hash >> 8) % 20, 62 + (hash >> 16) % 12)
 }
 
-fn change_colour(presence: Presence, left: f64, right: f64) -> String {
+fn change_colour(presence: Presence, (left, right): (f64, f64)) -> String {
     match presence {
         Presence::New => "hsl(130 60% 65%)".to_owned(),
         Presence::Vanished => "hsl(265 75% 75%)".to_owned(),
@@ -241,6 +241,7 @@ fn change_colour(presence: Presence, left: f64, right: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::measure::Measure;
 
     /// Scenario: names that hold markup and control characters.
     /// Guarantee: they are text in the file, and nothing else.
@@ -267,5 +268,21 @@ mod tests {
         assert!(svg.contains("\nnew</title>") && svg.contains("\nvanished</title>"));
         let right_only = SvgOptions { layout: DiffLayout::Right, ..SvgOptions::default() };
         assert!(!diff_svg(&DiffTree::new(&left, &right), &right_only).contains("vanished</title>"));
+    }
+    /// Scenario: 200 small functions, the same in ten times as long.
+    /// Guarantee: each and all of them are told and drawn as a tenth, none as nothing.
+    #[test]
+    fn comparisons_are_drawn_by_the_measure() {
+        let mut tree = FlameTree::default();
+        for number in 0..200 {
+            tree.add_stack(["main", format!("h{number:03}").as_str()], 4);
+        }
+        let measure = Measure { left: 60.0, right: 600.0, noun: "second" };
+        let svg = diff_svg(&DiffTree::new(&tree, &tree).measured_by(measure), &SvgOptions::default());
+        assert!(svg.contains("all\n13.33 -&gt; 1.33 (-90.0%)</title>"), "{svg}");
+        assert!(svg.contains("h000\n0.07 -&gt; 0.01 (-90.0%)</title>"), "{svg}");
+        let right = SvgOptions { layout: DiffLayout::Right, ..SvgOptions::default() };
+        let svg = diff_svg(&DiffTree::new(&tree, &tree).measured_by(measure), &right);
+        assert_eq!((svg.matches("<g data-x").count(), svg.matches("data-w=\"5.90\"").count()), (202, 200), "{svg}");
     }
 }

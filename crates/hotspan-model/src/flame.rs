@@ -157,16 +157,6 @@ impl FlameTree {
         }
     }
 
-    /// The same paths with every value multiplied, for comparing measurements of different length.
-    pub fn scaled(&self, factor: f64) -> Self {
-        let mut tree = self.clone();
-        for node in &mut tree.nodes {
-            node.self_value = (node.self_value as f64 * factor).round() as i64;
-        }
-        tree.sum_totals();
-        tree
-    }
-
     /// Adds a stack of function names, the root first. For tests and small inputs.
     pub fn add_stack<'n>(&mut self, root_to_leaf: impl IntoIterator<Item = &'n str>, value: i64) {
         let mut node = Self::ROOT;

@@ -174,6 +174,14 @@ impl Selector {
     }
 }
 
+/// Which escapes a text in quotes may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Escapes {
+    OfTexts,
+    /// Patterns read most escapes themselves.
+    OfPatterns,
+}
+
 struct Parser<'a> {
     text: &'a str,
     at: usize,
@@ -209,7 +217,8 @@ impl Parser<'_> {
     }
 
     fn matcher(&mut self) -> Result<Matcher> {
-        let name = if self.rest().starts_with('"') { self.quoted('"')? } else { self.bare(ends_bare_name) };
+        let name =
+            if self.rest().starts_with('"') { self.quoted('"', Escapes::OfTexts)? } else { self.bare(ends_bare_name) };
         if name.is_empty() {
             return Err(self.wrong("a label name"));
         }
@@ -219,7 +228,9 @@ impl Parser<'_> {
         self.skip_space();
         let value_at = self.at;
         let value = match self.rest().chars().next() {
-            Some(quote @ ('"' | '\'' | '`')) => self.quoted(quote)?,
+            Some(quote @ ('"' | '\'' | '`')) => {
+                self.quoted(quote, if operator.ends_with('~') { Escapes::OfPatterns } else { Escapes::OfTexts })?
+            }
             _ => self.bare(ends_bare_value),
         };
         let pattern = |written: String| {
@@ -236,31 +247,51 @@ impl Parser<'_> {
         Ok(Matcher { name, test })
     }
 
-    fn quoted(&mut self, quote: char) -> Result<String> {
+    fn quoted(&mut self, quote: char, escapes: Escapes) -> Result<String> {
         let start = self.at;
         self.at += quote.len_utf8();
         let mut value = String::new();
-        let mut escaped = false;
         while let Some(found) = self.rest().chars().next() {
             self.at += found.len_utf8();
             match found {
-                _ if escaped => {
-                    match found {
-                        'n' => value.push('\n'),
-                        't' => value.push('\t'),
-                        '"' | '\'' | '\\' => value.push(found),
-                        // Regular expressions are full of backslashes that people do not double.
-                        other => value.extend(['\\', other]),
-                    }
-                    escaped = false;
-                }
-                '\\' if quote != '`' => escaped = true,
+                '\\' if quote != '`' => value.push(self.escaped(escapes).unwrap_or('\\')),
                 _ if found == quote => return Ok(value),
                 _ => value.push(found),
             }
         }
         self.at = start;
         Err(self.wrong("a closing quote for the one"))
+    }
+
+    /// The character that follows a backslash, as Prometheus and Go's `%q` write it; none if what follows is no escape, as in
+    /// patterns, which are full of backslashes that people do not double.
+    fn escaped(&mut self, escapes: Escapes) -> Option<char> {
+        let rest = self.rest();
+        let number = |digits: &str, radix: u32| {
+            let is_number = digits.chars().all(|digit| digit.is_digit(radix));
+            // As bytes, these are only a part of a character.
+            let is_whole = |code: &u32| digits.len() > 3 || *code < 0x80;
+            u32::from_str_radix(digits, radix).ok().filter(|code| is_number && is_whole(code)).and_then(char::from_u32)
+        };
+        let (found, length) = match (escapes, rest.chars().next()?) {
+            (_, 'n') => ('\n', 1),
+            (_, 't') => ('\t', 1),
+            (_, quote @ ('"' | '\'' | '\\')) => (quote, 1),
+            // All others mean something in patterns, or nothing.
+            (Escapes::OfPatterns, _) => return None,
+            (_, 'a') => ('\u{7}', 1),
+            (_, 'b') => ('\u{8}', 1),
+            (_, 'f') => ('\u{c}', 1),
+            (_, 'r') => ('\r', 1),
+            (_, 'v') => ('\u{b}', 1),
+            (_, 'x') => (number(rest.get(1..3)?, 16)?, 3),
+            (_, 'u') => (number(rest.get(1..5)?, 16)?, 5),
+            (_, 'U') => (number(rest.get(1..9)?, 16)?, 9),
+            (_, '0'..='7') => (number(rest.get(..3)?, 8)?, 3),
+            _ => return None,
+        };
+        self.at += length;
+        Some(found)
     }
 
     fn bare(&mut self, is_end: fn(char) -> bool) -> String {
@@ -365,6 +396,23 @@ mod tests {
             let selector = Selector::parse(text).unwrap();
             assert_eq!(selector.to_string(), written);
             assert_eq!(Selector::parse(written), Ok(selector), "{written}");
+        }
+    }
+
+    /// Scenario: one value written plainly, in every escape that Go writes, in those that are none, and as a pattern.
+    /// Guarantee: escapes mean their characters, what is no escape stays as it is, and patterns read their own.
+    #[test]
+    fn escapes_are_read() {
+        let labels = Labels::from_pairs([("who", "\u{1f469}\u{200d}\u{1f4bb} a\u{a0}b\r"), ("path", r"C:\dir\xy\u12")]);
+        for text in [
+            "{who=\"\u{1f469}\u{200d}\u{1f4bb} a\u{a0}b\r\"}",
+            r#"{who="\U0001f469\u200d\U0001f4bb \x61\u00a0\142\r"}"#,
+            r#"{"\u0077ho"="\U0001f469\u200d\U0001f4bb a\u00a0b\x0d"}"#,
+            r#"{who=~"\U0001f469\u200d.{2}\x61\u00a0\w\r"}"#,
+            r#"{path="C:\dir\xy\u12"}"#,
+            r#"{path=~"C:\\\\dir.*"}"#,
+        ] {
+            assert!(Selector::parse(text).unwrap().fits(&labels), "{text}");
         }
     }
 

@@ -1,6 +1,7 @@
 //! A span and what surrounds it, as OTLP has them, borrowed from the request they came in.
 
 use crate::attribute::Attribute;
+use crate::entity_ref::EntityRef;
 use crate::ids::{SpanId, TraceId};
 
 /// What produced a group of spans or profiles.
@@ -12,6 +13,8 @@ pub struct Resource<'a> {
     pub dropped_attributes_count: u32,
     /// The schema that the attributes follow, or empty.
     pub schema_url: &'a str,
+    /// The entities that the attributes tell of.
+    pub entity_refs: Vec<EntityRef<'a>>,
 }
 
 /// The instrumentation scope of a group of spans or profiles.

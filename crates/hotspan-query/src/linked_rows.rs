@@ -151,7 +151,8 @@ impl Engine {
         Ok(found)
     }
 
-    /// The jobs that read the rows of a table with ids of a set.
+    /// The jobs that read the rows of a table with ids of a set whose time lies in a range: row by row, so that it makes no
+    /// difference what else a file holds (R2).
     #[expect(clippy::too_many_arguments, reason = "a question has this many sides")]
     pub(crate) async fn id_jobs(
         &self,
@@ -163,6 +164,7 @@ impl Engine {
         options: &ReadOptions,
         exactness: &mut Exactness,
     ) -> Result<Vec<Job<RecordBatch>>> {
+        let options = options.clone().within(table.time_column(), from, until);
         let mut jobs: Vec<Job<RecordBatch>> = Vec::new();
         for segment in snapshot.segments(tenant, table).iter() {
             let parts = if segment.overlaps(from, until) {

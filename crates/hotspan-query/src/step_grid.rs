@@ -4,24 +4,26 @@ use hotspan_lake::table::{HOUR, WINDOW_15S};
 
 use crate::scan::Grain;
 
-/// Where steps begin and end.
+/// Where steps begin and end. They may begin before the first moment that a time can have, and end after the last, so that
+/// each is as long as any other: hence the wide numbers.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Grid {
-    origin: i64,
-    step: i64,
+    origin: i128,
+    step: i128,
     /// No step ends later than this; the last one has everything from its start on.
     last_point: i64,
 }
 
 impl Grid {
     /// Steps from a moment on. Those of whole windows of 15 s lie on the grid of such windows, so that rollups answer.
-    pub(crate) fn new(from: i64, step: i64, last_point: Option<i64>) -> Self {
-        let origin = if step % WINDOW_15S == 0 { from.div_euclid(WINDOW_15S).saturating_mul(WINDOW_15S) } else { from };
+    pub(crate) fn new(from: impl Into<i128>, step: i64, last_point: Option<i64>) -> Self {
+        let (from, step, window) = (from.into(), i128::from(step), i128::from(WINDOW_15S));
+        let origin = if step % window == 0 { from.div_euclid(window) * window } else { from };
         Self { origin, step, last_point: last_point.unwrap_or(i64::MAX) }
     }
 
     pub(crate) fn grain(self) -> Grain {
-        let whole = |window: i64| self.step % window == 0 && self.origin % window == 0;
+        let whole = |window: i64| self.step % i128::from(window) == 0 && self.origin % i128::from(window) == 0;
         match (whole(HOUR), whole(WINDOW_15S)) {
             (true, _) => Grain::Hour,
             (_, true) => Grain::Window,
@@ -34,16 +36,22 @@ impl Grid {
     }
 
     fn number_at(self, time: i64) -> i64 {
-        time.saturating_sub(self.origin).div_euclid(self.step)
+        within_time((i128::from(time) - self.origin).div_euclid(self.step))
     }
 
     pub(crate) fn start_of(self, step: i64) -> i64 {
-        self.origin.saturating_add(step.saturating_mul(self.step))
+        within_time(self.origin + i128::from(step) * self.step)
     }
 
     pub(crate) fn end_of(self, step: i64) -> i64 {
         self.start_of(step.saturating_add(1)).min(self.last_point)
     }
+}
+
+/// The number, or the one closest to it that a time can be.
+fn within_time(number: i128) -> i64 {
+    let limit = if number < 0 { i64::MIN } else { i64::MAX };
+    i64::try_from(number).unwrap_or(limit)
 }
 
 #[cfg(test)]
@@ -56,14 +64,29 @@ mod tests {
     /// rollups; a sample at the start of a step belongs to it.
     #[test]
     fn steps_and_grains() {
-        let grid = |from, step| Grid::new(from, step, None);
+        let grid = |from: i64, step| Grid::new(from, step, None);
         let minute = grid(100 * SECOND, 60 * SECOND);
-        assert_eq!((minute.origin, minute.grain()), (90 * SECOND, Grain::Window));
+        assert_eq!((minute.start_of(0), minute.grain()), (90 * SECOND, Grain::Window));
         assert_eq!(minute.end_of(minute.step_of(90 * SECOND)), 150 * SECOND);
         assert_eq!(minute.end_of(minute.step_of(150 * SECOND)), 210 * SECOND);
         assert_eq!(grid(7 * HOUR, HOUR).grain(), Grain::Hour);
         assert_eq!(grid(100 * SECOND, 7 * SECOND).grain(), Grain::Sample);
-        assert_eq!(grid(100 * SECOND, 7 * SECOND).origin, 100 * SECOND);
+        assert_eq!(grid(100 * SECOND, 7 * SECOND).start_of(0), 100 * SECOND);
+    }
+
+    /// Scenario: steps from the first moment there is, so that today lies farther away than a number of 64 bits can say.
+    /// Guarantee: a time lies in its step, which is as long as any other; at both ends, steps end where time does.
+    #[test]
+    fn steps_from_the_first_moment_on() {
+        let today = 1_800_000_000 * SECOND;
+        for step in [SECOND / 1000, 7 * SECOND, 60 * SECOND, HOUR, 1_000_000_000 * SECOND] {
+            let grid = Grid::new(i64::MIN, step, None);
+            let (start, end) = (grid.start_of(grid.step_of(today)), grid.end_of(grid.step_of(today)));
+            assert!(start <= today && today < end && end - start == step, "{step}: {start} to {end}");
+            assert_eq!(grid.start_of(grid.step_of(i64::MIN)), i64::MIN, "{step}");
+            assert!(grid.end_of(grid.step_of(i64::MAX - 1)) > i64::MAX - step, "{step}");
+        }
+        assert_eq!(Grid::new(i64::MIN, 60 * SECOND, None).grain(), Grain::Window);
     }
 
     /// Scenario: times up to an end that lies on the grid, between two steps of it, or at the start.

@@ -32,6 +32,8 @@ pub struct TimelineQuery {
     pub samples: FlameQuery,
     /// Length of a step in nanoseconds.
     pub step: i64,
+    /// Whether steps begin at multiples of their length since 1970. Otherwise the first begins with the time asked for.
+    pub aligned: bool,
     /// The latest moment that a point may have: a step that would end later ends there, and has all that is later.
     pub last_point: Option<i64>,
     /// How the values of a step become one.
@@ -71,7 +73,9 @@ pub struct Exemplars {
 
 impl TimelineQuery {
     pub(crate) fn grid(&self) -> Grid {
-        Grid::new(self.samples.from, self.step, self.last_point)
+        let (from, step) = (i128::from(self.samples.from), i128::from(self.step));
+        let first = if self.aligned { from.div_euclid(step) * step } else { from };
+        Grid::new(first, self.step, self.last_point)
     }
 }
 

@@ -18,7 +18,7 @@ use http_body_util::StreamBody;
 use hyper::body::Frame;
 
 use crate::app::App;
-use crate::receive::{BodyError, Intake};
+use crate::receive::{BodyError, Intake, unknown_otlp_path};
 
 /// How the message is framed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -252,12 +252,21 @@ pub(crate) fn spoken(headers: &HeaderMap) -> (Protocol, Codec) {
     content_type.and_then(classify).unwrap_or((Protocol::Unary, Codec::Json))
 }
 
-/// The answer to a call of a method that is not here.
+/// The answer to a call of a method that is not here. What only senders of OTLP would send is answered in their words.
 pub(crate) async fn unknown_method(State(app): State<Arc<App>>, request: Request) -> Response {
+    let (protocol, codec) = spoken(request.headers());
+    if (protocol, codec) == (Protocol::Unary, Codec::Protobuf) && !is_method(request.uri().path()) {
+        return unknown_otlp_path(&app, request).await;
+    }
     app.metrics.refused("unknown", "unknown_path");
-    let (protocol, _) = spoken(request.headers());
     let message = format!("there is no method {} here", request.uri().path());
     rpc_error(protocol, Code::Unimplemented, StatusCode::NOT_FOUND, &message)
+}
+
+/// Whether a path is of the form `/package.Service/Method`.
+fn is_method(path: &str) -> bool {
+    let parts = path.strip_prefix('/').and_then(|path| path.split_once('/'));
+    parts.is_some_and(|(service, method)| service.contains('.') && !method.is_empty() && !method.contains('/'))
 }
 
 /// Marks the frame of gRPC-Web that holds trailers.
@@ -360,6 +369,9 @@ fn frame(flags: u8, message: &[u8]) -> Bytes {
     framed.freeze()
 }
 
+/// Marks the frame of a message that is compressed.
+const COMPRESSED_FLAG: u8 = 1;
+
 /// The one message of a body that holds one frame.
 fn unframe(body: &Bytes, encoding: Encoding) -> Result<(Encoding, Bytes), CallError> {
     if body.len() < 5 {
@@ -370,11 +382,19 @@ fn unframe(body: &Bytes, encoding: Encoding) -> Result<(Encoding, Bytes), CallEr
     if message.len() < length {
         return Err(CallError::Broken(format!("the gRPC frame announces {length} bytes, {} came", message.len())));
     }
-    let encoding = match body[0] & 1 {
-        0 => Encoding::Identity,
-        _ => encoding,
-    };
-    Ok((encoding, message.slice(..length)))
+    let surplus = message.len() - length;
+    if surplus > 0 {
+        let problem = format!("this method takes one message; {surplus} bytes came after the gRPC frame of the first");
+        return Err(CallError::Broken(problem));
+    }
+    if body[0] & COMPRESSED_FLAG == 0 {
+        return Ok((Encoding::Identity, message));
+    }
+    if encoding == Encoding::Identity {
+        let problem = "the gRPC frame is marked as compressed, but the header grpc-encoding names no compression";
+        return Err(CallError::Broken(problem.to_owned()));
+    }
+    Ok((encoding, message))
 }
 
 /// gRPC messages in headers are percent-encoded UTF-8.
@@ -396,6 +416,25 @@ mod tests {
     use http_body_util::BodyExt as _;
 
     use super::*;
+
+    /// Scenario: bodies of one frame, of two, of a frame and some bytes, and frames marked as compressed with and without a
+    /// header that says how.
+    /// Guarantee: one frame is read; what it can't mean is refused, never dropped or taken for something else.
+    #[test]
+    fn a_body_is_one_frame() {
+        let refusal = |body: Bytes, encoding| unframe(&body, encoding).unwrap_err().to_string();
+        let message = b"message".as_slice();
+        let plain = (Encoding::Identity, Bytes::from(message));
+        for encoding in [Encoding::Identity, Encoding::Gzip] {
+            assert_eq!(unframe(&frame(0, message), encoding).unwrap(), plain);
+        }
+        assert_eq!(unframe(&frame(1, message), Encoding::Gzip).unwrap(), (Encoding::Gzip, Bytes::from(message)));
+        assert!(refusal(frame(1, message), Encoding::Identity).contains("grpc-encoding names no compression"));
+        for second in [frame(0, message), frame(0, b""), Bytes::from_static(b"x")] {
+            let refusal = refusal([frame(0, message), second.clone()].concat().into(), Encoding::Identity);
+            assert!(refusal.contains(&format!("one message; {} bytes came after", second.len())), "{refusal}");
+        }
+    }
 
     /// Counts how much work was done, and says when it is dropped.
     struct Work {

@@ -85,6 +85,11 @@ impl Client {
         &self.base
     }
 
+    /// The tenant that is asked for, if one is named.
+    pub(crate) fn tenant(&self) -> Option<&str> {
+        self.tenant.as_deref()
+    }
+
     /// Asks for a path. Names and values of the query are escaped here.
     pub(crate) fn get(&self, path: &str, query: &[(&str, &str)]) -> anyhow::Result<Answer> {
         let mut request = self.agent.get(format!("{}{path}", self.base)).query_pairs(query.iter().copied());

@@ -43,8 +43,8 @@ pub(crate) struct DiffArguments {
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// How many functions to list
-    #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 30)]
-    limit: usize,
+    #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..))]
+    limit: u32,
     #[command(flatten)]
     server: ServerArguments,
 }
@@ -114,26 +114,29 @@ pub(crate) fn run(arguments: &DiffArguments) -> anyhow::Result<()> {
         ("baseline", arguments.baseline.clone()),
         ("comparison", arguments.comparison.clone()),
         ("layout", name_of(&arguments.layout)),
-        ("format", name_of(&format)),
         ("limit", arguments.limit.to_string()),
     ]);
     question.extend(arguments.per.as_ref().map(|per| ("per", name_of(per))));
     let times = [("baseline_from", &arguments.baseline_from), ("baseline_until", &arguments.baseline_until)];
     question.extend(times.into_iter().filter_map(|(name, time)| Some((name, time.clone()?))));
     question.extend(screen.parameters());
-    let answer = Client::new(&arguments.server).ask("/api/v1/diff", &question)?;
-    if format == DiffFormat::Json {
-        check_sides(&answer.json()?)?;
+    let client = Client::new(&arguments.server);
+    let answer_as =
+        |format: DiffFormat| client.ask("/api/v1/diff", &[&question[..], &[("format", name_of(&format))]].concat());
+    let answer = answer_as(format)?;
+    if format == DiffFormat::Json
+        && let Some(empty) = empty_side(&answer.json()?)
+    {
+        // Of the other forms, a server refuses a side without samples, and says what there is instead.
+        answer_as(DiffFormat::Text)?;
+        bail!("{empty}");
     }
     write_answer(&answer.body, arguments.output.as_deref(), false)
 }
 
-/// Of the other forms, a server refuses to draw a side without samples.
-fn check_sides(answer: &Value) -> anyhow::Result<()> {
-    for side in ["baseline", "comparison"] {
-        if answer[side]["exactness"]["samples"] == 0 {
-            bail!("{side}: no samples match {}", answer[side]["query"]);
-        }
-    }
-    Ok(())
+/// What is wrong with JSON of which a side has no samples.
+fn empty_side(answer: &Value) -> Option<String> {
+    let is_empty = |side: &&str| answer[side]["exactness"]["samples"] == 0;
+    let side = ["baseline", "comparison"].into_iter().find(is_empty)?;
+    Some(format!("{side}: no samples match {}", answer[side]["query"]))
 }

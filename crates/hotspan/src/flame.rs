@@ -6,6 +6,7 @@ use anyhow::bail;
 use clap::{Args, ValueEnum};
 
 use crate::client::{Answer, Client, ServerArguments};
+use crate::saved_page::saved_page;
 use crate::screen::{Screen, TimeArguments, ending_of, unknown_ending, write_answer};
 
 #[derive(Debug, Args)]
@@ -96,6 +97,9 @@ impl FlameFormat {
     }
 }
 
+/// Where flame graphs are asked for.
+const QUERY_PATH: &str = "/api/v1/query";
+
 /// Draws a flame graph.
 pub(crate) fn run(arguments: &FlameArguments) -> anyhow::Result<()> {
     let format = match (arguments.format, arguments.output.as_deref()) {
@@ -112,14 +116,17 @@ pub(crate) fn run(arguments: &FlameArguments) -> anyhow::Result<()> {
     ]);
     question.extend(arguments.max_nodes.map(|nodes| ("max_nodes", nodes.to_string())));
     question.extend(screen.parameters());
-    let answer = ask(&arguments.server, &question, format.name())?;
+    let client = Client::new(&arguments.server);
+    let mut answer = ask(&client, &question, format.name())?;
+    if format == FlameFormat::Html {
+        answer.body = saved_page(&answer.text(), client.base(), QUERY_PATH, client.tenant()).into_bytes();
+    }
     write_answer(&answer.body, arguments.output.as_deref(), format == FlameFormat::Pprof)
 }
 
 /// The answer in a form. If no sample is behind it, that is an error, which says what there is instead.
-fn ask(server: &ServerArguments, question: &[(&str, String)], format: &str) -> anyhow::Result<Answer> {
-    let client = Client::new(server);
-    let answer_as = |format: &str| client.ask("/api/v1/query", &[question, &[("format", format.to_owned())]].concat());
+fn ask(client: &Client, question: &[(&str, String)], format: &str) -> anyhow::Result<Answer> {
+    let answer_as = |format: &str| client.ask(QUERY_PATH, &[question, &[("format", format.to_owned())]].concat());
     let answer = answer_as(format)?;
     if answer.samples != Some(0) {
         return Ok(answer);
@@ -150,7 +157,7 @@ pub(crate) fn run_top(arguments: &TopArguments) -> anyhow::Result<()> {
     let mut question = arguments.time.parameters();
     question.push(("query", format!("topk({}, {})", arguments.limit, arguments.query)));
     question.extend(Screen::of(None).parameters());
-    let answer = ask(&arguments.server, &question, if arguments.json { "json" } else { "text" })?;
+    let answer = ask(&Client::new(&arguments.server), &question, if arguments.json { "json" } else { "text" })?;
     write_answer(&answer.body, None, false)
 }
 

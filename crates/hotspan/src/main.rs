@@ -12,6 +12,7 @@ mod policy;
 mod push;
 mod query;
 mod record;
+mod saved_page;
 mod screen;
 mod serve;
 mod spans_of;

@@ -190,6 +190,14 @@ fn cohorts_lead_to_their_code() {
     assert_eq!(by_function(&slow, 1)["json.Unmarshal"], 400 * MS as i64);
     assert_eq!((&slow["left"]["spans"], &slow["right"]["spans"]), (&json!(8), &json!(4)));
     assert_eq!(slow["leftTicks"], json!(10 * MS));
+    assert_eq!((&slow["exactness"]["pruned_nodes"], &slow["exactness"]["pruned_value"]), (&json!(0), &json!(0)));
+    let folded = json!({ "query": "{ name = \"calculate\" && duration > 500ms }", "baseline": "{ name = \"calculate\" && duration < 500ms }", "max_nodes": 1 });
+    let folded = ask_json(&server, "/api/v1/cohort/diff", &folded);
+    assert_eq!((&folded["leftTicks"], &folded["rightTicks"]), (&slow["leftTicks"], &slow["rightTicks"]));
+    for (side, requests, milliseconds) in [("baseline_exactness", 8, 10), ("exactness", 4, 400)] {
+        let told = &folded[side];
+        assert_eq!((&told["pruned_nodes"], &told["pruned_value"]), (&json!(2), &json!(requests * milliseconds * MS)));
+    }
 
     let start_of = |trace: u64| sent - 60_000 * MS + trace * 2000 * MS;
     let halves = json!({

@@ -149,15 +149,20 @@ fn values_over_time_of_spans_and_traces() {
     }
 }
 
-/// Scenario: a trace some spans of which have samples, that name the trace or only the span.
+/// Scenario: a trace some spans of which have samples, that name the trace or only the span; then one more has, dated hours before.
 /// Guarantee: these spans, and no other, say that they have a profile, so that Grafana offers it.
 #[test]
 fn spans_that_only_samples_name_say_that_they_have_a_profile() {
-    let (_store, server, _) = shop();
+    let (_store, server, now) = shop();
     let trace = server.get_json(&format!("/api/traces/{TRACE}"));
     let spans = trace["batches"][0]["scopeSpans"][0]["spans"].as_array().unwrap();
     let has_profile = |span: &Value| span["attributes"].to_string().contains("pyroscope.profile.id");
     assert_eq!(spans.iter().map(has_profile).collect::<Vec<_>>(), [true, true, false], "{trace}");
+
+    ingest_stacks(&server, "shop.cpu{span_id=00f067aa0ba902b9}", now - 3 * 3600, "main;pushed 5");
+    let trace = server.get_json(&format!("/api/traces/{TRACE}"));
+    let spans = trace["batches"][0]["scopeSpans"][0]["spans"].as_array().unwrap();
+    assert!(spans.iter().all(has_profile), "{trace}");
 }
 
 /// Scenario: questions that no sample answers, as a person asks them at a terminal.

@@ -8,8 +8,9 @@ mod encode;
 mod pprof_file;
 mod support;
 
+use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
-use opentelemetry_proto::tonic::common::v1::{AnyValue, ArrayValue, InstrumentationScope, KeyValue};
+use opentelemetry_proto::tonic::common::v1::{AnyValue, ArrayValue, EntityRef, InstrumentationScope, KeyValue};
 use opentelemetry_proto::tonic::profiles::v1development::{KeyValueAndUnit, Line, Location, Mapping};
 use opentelemetry_proto::tonic::trace::v1::span::{Event, Link as SpanLink};
 use opentelemetry_proto::tonic::trace::v1::{Span, Status};
@@ -22,6 +23,15 @@ const PROTOBUF: &str = "application/x-protobuf";
 
 fn attribute(key: &str, value: Value) -> KeyValue {
     KeyValue { key: key.to_owned(), value: Some(AnyValue { value: Some(value) }), ..KeyValue::default() }
+}
+
+fn service_entity() -> EntityRef {
+    EntityRef {
+        schema_url: "https://schemas/entity".to_owned(),
+        r#type: "service".to_owned(),
+        id_keys: vec!["service.name".to_owned(), "service.namespace".to_owned()],
+        description_keys: vec!["service.version".to_owned()],
+    }
 }
 
 fn full_span(trace_id: [u8; 16], span_id: [u8; 8], start: u64) -> Span {
@@ -80,7 +90,10 @@ fn everything_in_a_span_is_kept() {
     let mut request = trace_request("shop", vec![full_span([1; 16], [2; 8], start)]);
     let group = &mut request.resource_spans[0];
     group.schema_url = "https://schemas/resource".to_owned();
-    group.resource.as_mut().unwrap().dropped_attributes_count = 6;
+    let resource = group.resource.as_mut().unwrap();
+    resource.dropped_attributes_count = 6;
+    let host = EntityRef { r#type: "host".to_owned(), id_keys: vec!["host.id".to_owned()], ..EntityRef::default() };
+    resource.entity_refs = vec![service_entity(), host];
     group.scope_spans[0].schema_url = "https://schemas/scope".to_owned();
     let scope = group.scope_spans[0].scope.as_mut().unwrap();
     scope.version = "1.2.3".to_owned();
@@ -96,6 +109,18 @@ fn everything_in_a_span_is_kept() {
         (&batch["schemaUrl"], &batch["resource"]["droppedAttributesCount"]),
         (&json!("https://schemas/resource"), &json!(6))
     );
+    let service = json!({
+        "schemaUrl": "https://schemas/entity",
+        "type": "service",
+        "idKeys": ["service.name", "service.namespace"],
+        "descriptionKeys": ["service.version"],
+    });
+    assert_eq!(batch["resource"]["entityRefs"], json!([service, {"type": "host", "idKeys": ["host.id"]}]));
+    let path = "/api/traces/01010101010101010101010101010101";
+    let answer =
+        support::request(server.address("http"), "GET", path, &[("accept", "application/protobuf")], b"").unwrap();
+    let in_protobuf = ExportTraceServiceRequest::decode(answer.body.as_slice()).unwrap();
+    assert_eq!(in_protobuf.resource_spans[0].resource, request.resource_spans[0].resource);
     assert_eq!(batch["scopeSpans"][0]["schemaUrl"], "https://schemas/scope");
     let mode = json!({"key": "library.mode", "value": {"stringValue": "fast"}});
     let scope = json!({"name": "test", "version": "1.2.3", "attributes": [mode], "droppedAttributesCount": 7});
@@ -169,7 +194,6 @@ fn everything_in_a_profile_is_kept() {
         file_offset: range.0,
         filename_strindex,
         attribute_indices: vec![build_id],
-        ..Mapping::default()
     });
     // The leaf has both functions, the inner one first; below it is code that nobody has a name for.
     let line = |function_index, line, column| Line { function_index, line, column };
@@ -184,6 +208,7 @@ fn everything_in_a_profile_is_kept() {
     dictionary.stack_table[1].location_indices = vec![1, 2];
     let group = &mut request.resource_profiles[0];
     group.schema_url = "https://schemas/resource".to_owned();
+    group.resource.as_mut().unwrap().entity_refs = vec![service_entity()];
     group.scope_profiles[0].schema_url = "https://schemas/scope".to_owned();
     group.scope_profiles[0].scope = Some(InstrumentationScope {
         name: "profiler".to_owned(),
@@ -211,7 +236,10 @@ fn everything_in_a_profile_is_kept() {
     assert_eq!((&profile["period"], &profile["duration"]), (&json!(10_000_000), &json!(15_000_000_000i64)));
     assert_eq!((text("format"), text("payload"), &profile["dropped"]), ("pprof".into(), "0102ff".into(), &json!(9)));
     for (column, parts) in [
-        ("resource", ["service.name", "https://schemas/resource"].as_slice()),
+        (
+            "resource",
+            ["service.name", "https://schemas/resource", "https://schemas/entity", "service.version"].as_slice(),
+        ),
         ("scope", &["profiler", "1.2.3", "library.mode", "fast", "https://schemas/scope", "7"]),
         ("attributes", &["profile.note", "made by hand"]),
         ("mappings", &["/usr/bin/shop", "abcdef"]),
@@ -585,7 +613,10 @@ fn json_in_json_out() {
     server.wait_ready();
     let now = now_nanos();
     let body = json!({"resourceSpans": [{
-        "resource": {"attributes": [{"key": "service.name", "value": {"stringValue": "js"}}]},
+        "resource": {
+            "attributes": [{"key": "service.name", "value": {"stringValue": "js"}}],
+            "entityRefs": [{"type": "service", "idKeys": ["service.name"]}],
+        },
         "scopeSpans": [{"spans": [{
             "traceId": "5B8EFFF798038103D269B633813FC60C", "spanId": "EEE19B7EC3C1B174",
             "name": "hello", "startTimeUnixNano": now.to_string(), "endTimeUnixNano": now + 1_000_000_000,
@@ -598,5 +629,6 @@ fn json_in_json_out() {
     let trace = server.get_json("/api/traces/5b8efff798038103d269b633813fc60c");
     let span = &trace["batches"][0]["scopeSpans"][0]["spans"][0];
     assert_eq!(span["name"], "hello");
+    assert_eq!(trace["batches"][0]["resource"]["entityRefs"], body["resourceSpans"][0]["resource"]["entityRefs"]);
     assert_eq!(span["attributes"][0]["value"]["intValue"], "12");
 }

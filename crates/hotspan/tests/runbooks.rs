@@ -7,7 +7,7 @@ mod support;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-use support::querier::ingest_stacks;
+use support::querier::{CPU, always, ask_json, ingest_stacks};
 use support::{Server, now_nanos};
 
 const SPAN: &str = "00f067aa0ba902b7";
@@ -199,4 +199,30 @@ fn the_hottest_function_of_a_wide_graph() {
     let text = server.get("/api/v1/query?query=wide.cpu&format=text").unwrap().text();
     let other = text.lines().find(|line| line.ends_with("other")).unwrap();
     assert!(other.starts_with("  ") && text.contains("folded into \"other\""), "{text}");
+}
+
+/// Scenario: a function at the end of 18,000 call paths, none of them large, in the call graphs of all addresses.
+/// Guarantee: they are one call graph, which has the function with all of its time and nothing folded; an asker who says how many
+/// nodes there may be has as many functions.
+#[test]
+fn call_graphs_agree() {
+    let (_store, server) = Server::fresh();
+    let path = |n: u32| format!("main;k{};w{n};hot 2\nmain;k{};w{n} 3\n", n % 100, n % 100);
+    let stacks: String = (0..18_000).map(path).collect();
+    ingest_stacks(&server, "many.cpu", now_nanos() / 1_000_000_000 - 60, &stacks);
+    let text = |address: &str| server.get(address).unwrap().text();
+    let connect = |method: &str, nodes: u32| {
+        let message = json!({
+            "profileTypeID": CPU, "labelSelector": r#"{service_name="many"}"#, "format": 3, "maxNodes": nodes,
+        });
+        ask_json(&server, method, &always(message))["dot"].as_str().unwrap().to_owned()
+    };
+    let graph = text("/api/v1/profile?app=many&format=dot");
+    assert!(graph.contains("hot\\n36.0 µs of 36.0 µs (40.00%)") && !graph.contains("other"), "{graph}");
+    assert_eq!(text("/pyroscope/render?query=many.cpu&format=dot"), graph);
+    assert_eq!(connect("SelectMergeStacktraces", 0), graph);
+    let few = connect("SelectMergeStacktraces", 2);
+    assert!(few.contains("18100 smaller functions not shown") && few.contains("hot\\n"), "{few}");
+    assert_eq!(connect("SelectMergeSpanProfile", 2), few);
+    assert_eq!(text("/pyroscope/render?query=many.cpu&format=dot&max-nodes=2"), few);
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::field_path;
 use crate::{DecodeError, OutsideWindow};
 
 /// The result of reading a field. The error is boxed: it is rare, and the happy path should stay in registers.
@@ -51,7 +52,7 @@ pub(crate) enum Problem {
     TooOld(OutsideWindow),
     #[error("{0}")]
     TooFarAhead(OutsideWindow),
-    #[error("nests deeper than {limit} levels")]
+    #[error("nests deeper than {limit} levels (limits.max_nesting)")]
     Nesting { limit: usize },
     #[error("would take more than {limit} bytes of memory")]
     Size { limit: usize },
@@ -152,7 +153,7 @@ impl Fault {
             return "request".to_owned();
         }
         let steps: Vec<String> = self.path.iter().rev().map(Step::to_string).collect();
-        steps.join(".")
+        field_path::shortened(steps.join("."))
     }
 }
 

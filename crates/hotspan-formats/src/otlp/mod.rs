@@ -12,6 +12,7 @@
 
 mod attributes;
 mod fault;
+mod field_path;
 pub mod json;
 mod outcome;
 mod profiles;

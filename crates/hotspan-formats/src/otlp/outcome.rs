@@ -9,8 +9,6 @@ const MAX_TIMES: usize = 64;
 const MINUTE: i64 = 60 * 1_000_000_000;
 /// Reasons are told apart up to this many; further ones are only counted.
 const MAX_REASONS: usize = 8;
-/// An example is cut at this many bytes, since it may quote the sender.
-const MAX_EXAMPLE_BYTES: usize = 300;
 
 /// What became of the spans or profiles of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -118,9 +116,8 @@ impl Outcome {
         if let Some(known) = self.reasons.iter_mut().find(|known| known.field == field && known.problem == problem) {
             known.count += count;
         } else if self.reasons.len() < MAX_REASONS {
-            let mut first = fault.to_string();
-            first.truncate(first.floor_char_boundary(MAX_EXAMPLE_BYTES));
-            self.reasons.push(Reason { field, problem, count, first });
+            // Of bounded length: long paths are shortened, and no problem quotes the sender.
+            self.reasons.push(Reason { field, problem, count, first: fault.to_string() });
         } else {
             self.further_problems += count;
         }

@@ -1,7 +1,7 @@
 //! Choices made from a list of bytes: shrinking the list shrinks whatever was built from it.
 
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
-use opentelemetry_proto::tonic::common::v1::{AnyValue, ArrayValue, KeyValue, KeyValueList};
+use opentelemetry_proto::tonic::common::v1::{AnyValue, ArrayValue, EntityRef, KeyValue, KeyValueList};
 
 /// Bytes to choose from; zeros once they are used up.
 pub(crate) struct Dice<'b> {
@@ -53,6 +53,15 @@ impl<'b> Dice<'b> {
     pub(crate) fn text(&mut self) -> String {
         const WORDS: [&str; 10] = ["", "a", "GET /", "é", "\u{1F525}x", "$bytes", "\"\\\n", "名前", "http.url", "\0"];
         WORDS[self.roll(WORDS.len())].to_owned()
+    }
+
+    pub(crate) fn entity_refs(&mut self) -> Vec<EntityRef> {
+        self.many(2, |dice| EntityRef {
+            schema_url: dice.text(),
+            r#type: dice.text(),
+            id_keys: dice.many(2, Self::text),
+            description_keys: dice.many(2, Self::text),
+        })
     }
 
     pub(crate) fn bytes(&mut self, len: usize) -> Vec<u8> {

@@ -4,7 +4,7 @@ use hotspan_formats::otlp::decode_profiles;
 use hotspan_formats::otlp::json::{ProfilesJson, decode_traces_json};
 use hotspan_formats::{DecodeError, Limits};
 use opentelemetry_proto::tonic::common::v1::any_value::Value as Sent;
-use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue};
+use opentelemetry_proto::tonic::common::v1::{AnyValue, EntityRef, KeyValue};
 use opentelemetry_proto::tonic::profiles::v1development::Sample;
 use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span};
 use proptest::prelude::*;
@@ -38,10 +38,20 @@ pub(crate) fn resource_spans(sent: &ResourceSpans) -> Value {
         json!({
             "attributes": attributes(&resource.attributes),
             "droppedAttributesCount": resource.dropped_attributes_count,
+            "entityRefs": resource.entity_refs.iter().map(entity_ref).collect::<Vec<_>>(),
         })
     });
     let scopes: Vec<Value> = sent.scope_spans.iter().map(scope_spans).collect();
     json!({"resource": resource, "scopeSpans": scopes, "schemaUrl": sent.schema_url, "unknown": [{"a": [1]}]})
+}
+
+fn entity_ref(sent: &EntityRef) -> Value {
+    json!({
+        "schemaUrl": sent.schema_url,
+        "type": sent.r#type,
+        "idKeys": sent.id_keys,
+        "descriptionKeys": sent.description_keys,
+    })
 }
 
 fn scope_spans(sent: &ScopeSpans) -> Value {
@@ -247,6 +257,103 @@ fn errors_are_located() {
     assert!(decode_traces_json(b"{} x", &Limits::default(), &mut Told::default()).is_err());
     let deep = format!("{{\"a\":{}", "[".repeat(100_000));
     assert!(decode_traces_json(deep.as_bytes(), &Limits::default(), &mut Told::default()).is_err());
+}
+
+/// Text that opens `lists` lists of values in each other, each with `open`, and closes them.
+fn nested([open, close]: [&str; 2], lists: usize) -> String {
+    format!("{}{{\"intValue\":1}}{}", open.repeat(lists), close.repeat(lists))
+}
+
+const IN_ARRAYS: [&str; 2] = ["{\"arrayValue\":{\"values\":[", "]}}"];
+const IN_KEY_VALUES: [&str; 2] = ["{\"kvlistValue\":{\"values\":[{\"key\":\"k\",\"value\":", "}]}}"];
+
+/// A span with an attribute of this value, between two without.
+fn span_between_others(value: &str) -> String {
+    let ids = r#""traceId":"01010101010101010101010101010101","spanId":"0202020202020202""#;
+    format!(
+        r#"{{"resourceSpans":[{{"scopeSpans":[{{"spans":[
+        {{{ids}}},{{{ids},"attributes":[{{"key":"deep","value":{value}}}]}},{{{ids}}}]}}]}}]}}"#
+    )
+}
+
+/// Scenario: values that nest as deep as is allowed, one level deeper, and far deeper, with the limit as it is and at its highest;
+/// in arrays, in key-value lists and in both.
+/// Guarantee: kept up to the limit as from protobuf, beyond it refused with the span alone, whatever the depth.
+#[test]
+fn deep_nesting_is_refused_alone() {
+    let both = [&[IN_ARRAYS[0], IN_KEY_VALUES[0]].concat(), &[IN_KEY_VALUES[1], IN_ARRAYS[1]].concat()];
+    for max_nesting in [1, 15, 16, 17, 32, 128] {
+        let limits = Limits { max_nesting, ..Limits::default() };
+        for (brackets, lists_each) in [(IN_ARRAYS, 1), (IN_KEY_VALUES, 1), ([both[0].as_str(), both[1].as_str()], 2)] {
+            for times in [max_nesting / lists_each, max_nesting / lists_each + 1, 10_000] {
+                let mut told = Told::default();
+                let json = span_between_others(&nested(brackets, times));
+                let outcome = decode_traces_json(json.as_bytes(), &limits, &mut told).unwrap();
+                let is_kept = times * lists_each <= max_nesting;
+                let expected = if is_kept { (3, 0) } else { (2, 1) };
+                assert_eq!(
+                    (outcome.accepted, outcome.rejected),
+                    expected,
+                    "{times} times {brackets:?} of {max_nesting}"
+                );
+                if is_kept {
+                    assert!(format!("{told:?}").contains("Int(1)"), "{told:?}");
+                } else {
+                    let reason = format!("nests deeper than {max_nesting} levels (limits.max_nesting)");
+                    assert!(outcome.message().ends_with(&reason), "{}", outcome.message());
+                }
+            }
+        }
+    }
+}
+
+/// Scenario: values that nest, with something wrong far inside.
+/// Guarantee: the error names it, and the field by the ends of its path.
+#[test]
+fn errors_deep_inside_are_located() {
+    let limits = Limits { max_nesting: 40, ..Limits::default() };
+    let json = span_between_others(&nested(IN_KEY_VALUES, 40).replace("1}", "\"five\"}"));
+    let error = decode_traces_json(json.as_bytes(), &limits, &mut Told::default()).unwrap_err().to_string();
+    assert!(error.starts_with("resource_spans[0].scope_spans[0].spans[1].attributes[0].value.kvlist_value"), "{error}");
+    let problem =
+        "values[0].value.int_value can't be read: invalid value: string \"five\", expected an integer (line 2";
+    assert!(error.contains(problem), "{error}");
+}
+
+/// Runs on a thread with half of the stack that those have which decode.
+fn with_little_stack(work: fn()) {
+    std::thread::Builder::new().stack_size(1 << 20).spawn(work).unwrap().join().unwrap();
+}
+
+/// Scenario: values that nest as deep as any setting allows, and a hundred thousand levels, on a small stack.
+/// Guarantee: read and refused as on any other: the stack that it takes is bounded by the setting.
+#[test]
+fn nesting_takes_little_stack() {
+    with_little_stack(|| {
+        let limits = Limits { max_nesting: 128, ..Limits::default() };
+        for (lists, rejected) in [(128, 0), (129, 1), (100_000, 1)] {
+            let json = span_between_others(&nested(IN_KEY_VALUES, lists));
+            let outcome = decode_traces_json(json.as_bytes(), &limits, &mut Told::default()).unwrap();
+            assert_eq!(outcome.rejected, rejected, "{lists}");
+        }
+    });
+}
+
+/// Scenario: ten megabytes of nothing but opening brackets, wherever a value can stand, on a small stack.
+/// Guarantee: an answer, and never an overflow: refused as broken, since nothing is closed.
+#[test]
+fn brackets_do_not_overflow_the_stack() {
+    with_little_stack(|| {
+        let limits = Limits { max_nesting: 128, ..Limits::default() };
+        let attribute = "{\"resourceSpans\":[{\"resource\":{\"attributes\":[{\"value\":";
+        for start in ["", "{\"a\":", "{\"resourceSpans\":", attribute] {
+            for bracket in ["[", "{\"a\":", IN_ARRAYS[0], IN_KEY_VALUES[0]] {
+                let json = format!("{start}{}", bracket.repeat((10 << 20) / bracket.len()));
+                assert!(decode_traces_json(json.as_bytes(), &limits, &mut Told::default()).is_err());
+                assert!(ProfilesJson::parse(json.as_bytes(), &limits).is_err());
+            }
+        }
+    });
 }
 
 /// A profile with a stack of two functions, an attribute and a link; some names have changed over time.

@@ -3,9 +3,10 @@
 
 use hotspan_formats::span_identity::{Identity, IdentityLabel, classify};
 use hotspan_model::attribute::{write_json_object, write_json_string};
+use hotspan_model::entity_ref::write_entity_refs;
 use hotspan_model::{Attribute, Frame, FrameKind, Labels, Link, ProfileSet, SpanId, TraceId, Value};
 use opentelemetry_proto::tonic::collector::profiles::v1development::ExportProfilesServiceRequest;
-use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue, any_value};
+use opentelemetry_proto::tonic::common::v1::{AnyValue, EntityRef, KeyValue, any_value};
 use opentelemetry_proto::tonic::profiles::v1development::{Location, Profile, ProfilesDictionary, Sample, ValueType};
 
 use crate::trace_oracle;
@@ -87,6 +88,7 @@ pub(crate) fn translate(request: &ExportProfilesServiceRequest, received_at: i64
                 ("attributes", set_json(&resource_attributes)),
                 ("schema_url", text_json(&group.schema_url)),
                 ("dropped_attributes_count", number_json(resource.dropped_attributes_count)),
+                ("entity_refs", entities_json(&resource.entity_refs)),
             ]);
             around.scope = object(&[
                 ("name", text_json(&scope.name)),
@@ -453,4 +455,12 @@ fn text_json(text: &str) -> String {
 
 fn number_json(number: u32) -> String {
     if number == 0 { String::new() } else { number.to_string() }
+}
+
+fn entities_json(entities: &[EntityRef]) -> String {
+    let mut text = String::new();
+    if !entities.is_empty() {
+        write_entity_refs(&entities.iter().map(trace_oracle::entity_ref).collect::<Vec<_>>(), &mut text);
+    }
+    text
 }

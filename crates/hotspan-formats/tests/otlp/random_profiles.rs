@@ -87,7 +87,7 @@ pub(crate) fn request(dice: &mut Dice<'_>) -> ExportProfilesServiceRequest {
         resource: Some(Resource {
             attributes: resource_attributes(dice),
             dropped_attributes_count: dice.count(),
-            entity_refs: Vec::new(),
+            entity_refs: dice.entity_refs(),
         }),
         scope_profiles: dice.many(2, |dice| ScopeProfiles {
             scope: Some(InstrumentationScope {

@@ -16,7 +16,7 @@ fn resource_spans(dice: &mut Dice<'_>) -> ResourceSpans {
     let resource = (!dice.rarely(4)).then(|| Resource {
         attributes: dice.attributes(),
         dropped_attributes_count: dice.count(),
-        entity_refs: Vec::new(),
+        entity_refs: dice.entity_refs(),
     });
     ResourceSpans { resource, scope_spans: dice.many(3, scope_spans), schema_url: dice.text() }
 }

@@ -6,7 +6,7 @@ use hotspan_model as model;
 use hotspan_model::TraceSink;
 use model::{Attribute, SpanId, SpanKind, StatusCode, TraceId, Value};
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
-use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue, any_value};
+use opentelemetry_proto::tonic::common::v1::{AnyValue, EntityRef, KeyValue, any_value};
 use opentelemetry_proto::tonic::trace::v1::{Span, span};
 
 /// Everything a sink was given, as text; and how many spans were refused.
@@ -39,6 +39,7 @@ pub(crate) fn translate(request: &ExportTraceServiceRequest) -> Told {
             attributes: attributes(&resource.attributes),
             dropped_attributes_count: resource.dropped_attributes_count,
             schema_url: &group.schema_url,
+            entity_refs: resource.entity_refs.iter().map(entity_ref).collect(),
         });
         for scope_spans in &group.scope_spans {
             let scope = scope_spans.scope.clone().unwrap_or_default();
@@ -61,6 +62,15 @@ pub(crate) fn translate(request: &ExportTraceServiceRequest) -> Told {
         }
     }
     told
+}
+
+pub(crate) fn entity_ref(sent: &EntityRef) -> model::EntityRef<'_> {
+    model::EntityRef {
+        schema_url: &sent.schema_url,
+        entity_type: &sent.r#type,
+        id_keys: sent.id_keys.iter().map(String::as_str).collect(),
+        description_keys: sent.description_keys.iter().map(String::as_str).collect(),
+    }
 }
 
 fn span(sent: &Span) -> Option<model::Span<'_>> {

@@ -132,6 +132,23 @@ fn deep_nesting_is_refused() {
     assert_eq!((told_resource.accepted, told_resource.rejected), (0, 2));
 }
 
+/// Scenario: a value that nests deeper than 32 levels, so that the path to where it does has some eight hundred bytes.
+/// Guarantee: the answer says which span it is and which setting is in its way; it is the path that is shortened, in its middle.
+#[test]
+fn reasons_outlast_long_paths() {
+    let entry = |value: Message| Message::new().bytes(1, "k").message(2, &value);
+    let list = |value: Message| Message::new().message(6, &Message::new().message(1, &entry(value)));
+    let value = (0..33).fold(Message::new().varint(3, 1), |value, _| list(value));
+    let (_, outcome) = told(&request(&[good_span().message(9, &entry(value))]), &Limits::default()).unwrap();
+    let message = outcome.message();
+    assert!(
+        message.starts_with("resource_spans[0].scope_spans[0].spans[0].attributes[0].value.kvlist_value."),
+        "{message}"
+    );
+    assert!(message.ends_with(".value.kvlist_value nests deeper than 32 levels (limits.max_nesting)"), "{message}");
+    assert!(message.len() < 300, "{message}");
+}
+
 /// Scenario: ten thousand levels of nesting.
 /// Guarantee: refused without running out of stack.
 #[test]

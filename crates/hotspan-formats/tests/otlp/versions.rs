@@ -10,6 +10,11 @@ const STRINGS: [&str; 8] = ["", "samples", "count", "cpu", "nanoseconds", "main"
 
 /// Strings, one function, one location, one stack, one link and two attributes; the same in all versions.
 fn dictionary() -> Message {
+    dictionary_of(&[(6, "/a"), (6, "/b")])
+}
+
+/// The same with these attributes: the index of the key, and a text.
+fn dictionary_of(attributes: &[(u64, &str)]) -> Message {
     let mut dictionary = Message::new().message(1, &Message::new());
     let line = Message::new().varint(1, 1).varint(2, 10);
     dictionary = dictionary.message(2, &Message::new()).message(2, &Message::new().message(3, &line));
@@ -20,15 +25,19 @@ fn dictionary() -> Message {
         dictionary = dictionary.bytes(5, text);
     }
     dictionary = dictionary.message(6, &Message::new());
-    for text in ["/a", "/b"] {
-        dictionary = dictionary.message(6, &Message::new().varint(1, 6).message(2, &Message::new().bytes(1, text)));
+    for (key, text) in attributes {
+        dictionary = dictionary.message(6, &Message::new().varint(1, *key).message(2, &Message::new().bytes(1, text)));
     }
     dictionary.message(7, &Message::new()).message(7, &Message::new().packed(1, &[1]))
 }
 
 fn request(profile: &Message) -> Vec<u8> {
+    request_with(profile, &dictionary())
+}
+
+fn request_with(profile: &Message, dictionary: &Message) -> Vec<u8> {
     let scope = Message::new().message(2, profile);
-    Message::new().message(1, &Message::new().message(2, &scope)).message(2, &dictionary()).0
+    Message::new().message(1, &Message::new().message(2, &scope)).message(2, dictionary).0
 }
 
 /// A profile of these samples with fields 1 to 6, which have been the same since v1.8.
@@ -104,6 +113,47 @@ fn ambiguous_samples() {
     assert_eq!(version, WireVersion::V1_10);
     let routes: Vec<Option<String>> = rows(&set).into_iter().map(|(.., route)| route).collect();
     assert_eq!(routes, [Some("/a".to_owned()), Some("/b".to_owned()), Some("/b".to_owned())]);
+}
+
+/// A sample of only those fields that both versions have, with times from 10 on.
+fn bare_sample(numbers: &[u64], timestamps: u64) -> Message {
+    let times: Vec<u64> = (0..timestamps).map(|at| 10 + at).collect();
+    Message::new().varint(1, 1).packed(2, numbers).packed_fixed64(5, &times)
+}
+
+fn values(set: &ProfileSet<'_>) -> Vec<i64> {
+    rows(set).into_iter().map(|(value, ..)| value).collect()
+}
+
+/// Scenario: samples of v1.9 with as many values as timestamps, all of them small enough to be numbers of attributes: some
+/// repeated, others numbers of attributes with the same key.
+/// Guarantee: read as values, since a sample has each attribute once.
+#[test]
+fn repeated_numbers_are_values() {
+    let attributes = [(6, "/a"), (6, "/b"), (1, "x"), (2, "y"), (3, "z"), (4, "u")];
+    let repeated = profile(&[bare_sample(&[2, 2], 2), bare_sample(&[3, 3, 3], 3)]);
+    let of_one_key = profile(&[bare_sample(&[1, 2], 2), bare_sample(&[5], 1)]);
+    for (profile, expected) in [(repeated, [20, 20, 30, 30, 30].as_slice()), (of_one_key, &[10, 20, 50])] {
+        let bytes = request_with(&profile, &dictionary_of(&attributes));
+        let (set, version) = decoded(&bytes);
+        assert_eq!((version, values(&set)), (WireVersion::V1_9, expected.to_vec()));
+        assert!(rows(&set).iter().all(|(.., route)| route.is_none()), "{:?}", rows(&set));
+    }
+}
+
+/// Scenario: samples of which each can be read either way, in a profile with an id as v1.8 numbers it and in one as later.
+/// Guarantee: read as the profile's own fields say, also where there are more samples than are looked at.
+#[test]
+fn fields_of_the_profile_break_ties() {
+    for count in [1, 5000] {
+        let samples = vec![bare_sample(&[2], 1); count];
+        for (id_field, expected, value) in [(8, WireVersion::V1_9, 20), (7, WireVersion::V1_10, 10)] {
+            let bytes = request(&profile(&samples).bytes(id_field, [4; 16]));
+            let (set, version) = decoded(&bytes);
+            assert_eq!((version, set.profiles[0].id), (expected, Some(ProfileId([4; 16]))));
+            assert!(values(&set).iter().all(|found| *found == value));
+        }
+    }
 }
 
 /// Scenario: samples with values alone, which only v1.9 has in field 2.

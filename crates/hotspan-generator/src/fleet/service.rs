@@ -221,5 +221,5 @@ fn resource(name: &str, language: Language, random: &mut Random) -> Resource<'st
         text("cloud.availability_zone", random.word(vocabulary::ZONES).to_owned()),
         Attribute::new("process.pid", Value::Int(random.between(1, 40))),
     ];
-    Resource { attributes, dropped_attributes_count: 0, schema_url: "https://opentelemetry.io/schemas/1.37.0" }
+    Resource { attributes, schema_url: "https://opentelemetry.io/schemas/1.37.0", ..Resource::default() }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, Int8Array, Int64Array, RecordBatch, TimestampNanosecondArray, UInt32Array};
 use arrow::error::ArrowError;
 use hotspan_model::attribute::write_json_object;
+use hotspan_model::entity_ref::write_entity_refs;
 use hotspan_model::labels::UNKNOWN_SERVICE;
 use hotspan_model::{Attribute, Event, Resource, Scope, Span, SpanLink, TraceSink, Value};
 
@@ -333,6 +334,10 @@ fn write_resource_json(resource: &Resource<'_>, out: &mut String) {
     out.push_str("{\"attributes\":");
     write_json_object(&resource.attributes, out);
     write_rare_fields(resource.dropped_attributes_count, resource.schema_url, out);
+    if !resource.entity_refs.is_empty() {
+        out.push_str(",\"entity_refs\":");
+        write_entity_refs(&resource.entity_refs, out);
+    }
     out.push('}');
 }
 

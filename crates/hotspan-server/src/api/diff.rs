@@ -1,10 +1,11 @@
 //! `/api/v1/diff`: two selections compared, function by function and as one flame graph.
 
 use axum::response::{IntoResponse, Response};
-use hotspan_formats::change_table::{FunctionChange, Measure, changes_text, function_changes};
+use hotspan_formats::change_table::{FunctionChange, changes_text, function_changes};
 use hotspan_formats::diff_tree::{DiffTree, Presence};
+use hotspan_formats::measure::Measure;
 use hotspan_formats::{count_text, duration_text, rate_text, shortened, svg, value_text, wrapped};
-use hotspan_model::TenantId;
+use hotspan_model::{Exactness, TenantId};
 use hotspan_query::{Engine, FlameAnswer, FlameQuery};
 use http::{HeaderValue, StatusCode, Uri, header};
 use serde::Deserialize;
@@ -12,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::ApiError;
 use super::asker::{Asker, Given};
-use super::exactness::{coverage_text, exactness_json};
+use super::exactness::{coverage_text, exactness_json, exactness_of_both, with_exactness};
 use super::flame_json::FlameJson;
 use super::known_parameters::{names_of, refuse_other, refuse_unknown};
 use super::no_samples::no_samples;
@@ -65,6 +66,7 @@ pub(crate) async fn diff(
     let per = parameters.per.as_deref().map(Per::parse).transpose()?;
     let format = parameters.format.as_deref().unwrap_or("json");
     refuse_other("format", format, &["json", "text", "svg"])?;
+    let limit = functions_to_list(parameters.limit, format)?;
     let layout = parameters.layout.as_deref().unwrap_or("both").parse().map_err(ApiError::invalid)?;
     let side = |name: &str, query: &Option<String>, from: &Option<String>, until: &Option<String>| {
         let text = query.clone().ok_or_else(|| ApiError::invalid(format!("{name} is missing")))?;
@@ -84,26 +86,28 @@ pub(crate) async fn diff(
     // Sums of what there was at single moments grow with how often somebody looked.
     let default = if left.1.profile_type.is_snapshot() { Per::Profile } else { Per::Second };
     let per = per.unwrap_or(default);
-    let left = Selected::read(&core.engine, &tenant, left, per, "baseline").await?;
-    let right = Selected::read(&core.engine, &tenant, right, per, "comparison").await?;
+    let mut left = Selected::read(&core.engine, &tenant, left, per, "baseline").await?;
+    let mut right = Selected::read(&core.engine, &tenant, right, per, "comparison").await?;
     // Drawn, an empty side would make all of the other look new or gone; who reads JSON sees how many samples there are.
     if format != "json" {
         refuse_empty(&core, &tenant, [("baseline", &left), ("comparison", &right)]).await?;
     }
     let measure = Measure { left: left.units, right: right.units, noun: per.noun() };
-    let limit = parameters.limit.unwrap_or(FUNCTIONS);
-    let mut rows = function_changes(&DiffTree::new(&left.answer.tree, &right.answer.tree), &measure);
-    // Of a comparison that is drawn, both sides are worth as much as the left one was measured.
-    let scaled_right = right.answer.tree.scaled(measure.right_to_left());
-    let tree = DiffTree::new(&left.answer.tree, &scaled_right).pruned(left.query.max_nodes);
+    let whole = DiffTree::new(&left.answer.tree, &right.answer.tree).measured_by(measure);
+    let mut rows = function_changes(&whole);
+    // A table counts functions over all paths; pictures show the largest.
+    let max_nodes = if format == "text" { 0 } else { left.query.max_nodes };
+    let tree = whole.pruned(max_nodes);
+    let folded = tree.folded();
+    let exactness = exactness_of_both(&mut left.answer.exactness, &mut right.answer.exactness, &folded);
     let unit = left.query.profile_type.sample_unit.as_str();
     let typed = |content_type: &'static str, body: String| {
         ([(header::CONTENT_TYPE, HeaderValue::from_static(content_type))], body).into_response()
     };
-    Ok(match format {
+    let answer = match format {
         "json" => {
             rows.truncate(limit);
-            as_json(&left, &right, &measure, &rows, &tree).into_response()
+            as_json(&left, &right, tree, &exactness, &rows).into_response()
         }
         "text" => {
             let table = changes_text(&rows, unit, limit, text.width(), text.colour());
@@ -111,13 +115,21 @@ pub(crate) async fn diff(
         }
         // A picture: other formats are refused above.
         _ => {
-            let folded = tree.folded();
             let title = format!("{} -> {}{}", left.text, right.text, per_text(&measure));
-            let options =
-                svg::SvgOptions { title, unit: unit.to_owned(), layout, folded, ..svg::SvgOptions::default() };
+            let (unit, folded) = (unit.to_owned(), folded.nodes);
+            let options = svg::SvgOptions { title, unit, layout, folded, ..svg::SvgOptions::default() };
             typed("image/svg+xml", svg::diff_svg(&tree, &options))
         }
-    })
+    };
+    Ok(with_exactness(answer, &exactness))
+}
+
+/// How many functions to list. A table of none would say nothing; JSON without them has the flame graph.
+fn functions_to_list(limit: Option<usize>, format: &str) -> Result<usize, ApiError> {
+    match limit {
+        Some(0) if format == "text" => Err(ApiError::invalid("limit is 0; it may be 1 or more")),
+        limit => Ok(limit.unwrap_or(FUNCTIONS)),
+    }
 }
 
 /// Tells that a side has no samples, and what there is instead.
@@ -218,18 +230,16 @@ impl Selected {
     }
 }
 
-fn as_json(
-    left: &Selected,
-    right: &Selected,
-    measure: &Measure,
-    rows: &[FunctionChange],
-    tree: &DiffTree,
-) -> FlameJson {
+/// Both sides in JSON. Where they were measured for different lengths, the bars are worth as much as the longer one.
+fn as_json(left: &Selected, right: &Selected, tree: DiffTree, both: &Exactness, rows: &[FunctionChange]) -> FlameJson {
     let profile_type = &left.query.profile_type;
-    FlameJson::double(tree, [&right.answer.tree, &left.answer.tree], profile_type)
+    let measure = *tree.measure();
+    let bars = tree.scaled(measure.factors_to_longer());
+    FlameJson::double(&bars, [&right.answer.tree, &left.answer.tree], profile_type)
         .telling("exactness", exactness_json(&right.answer.exactness))
         .telling("baseline_exactness", exactness_json(&left.answer.exactness))
-        .telling("pruned_nodes", tree.folded())
+        .telling("pruned_nodes", both.pruned_nodes)
+        .telling("pruned_value", both.pruned_value)
         .telling("baseline", left.json(measure.noun))
         .telling("comparison", right.json(measure.noun))
         .telling("per", measure.noun)

@@ -2,6 +2,7 @@
 //! else's and has no room for it.
 
 use axum::response::{IntoResponse, Response};
+use hotspan_formats::diff_tree::Folded;
 use hotspan_model::{CoverageOf, Exactness};
 use http::{HeaderName, HeaderValue};
 use serde_json::{Value, json};
@@ -41,6 +42,18 @@ pub(crate) fn with_exactness(answer: impl IntoResponse, exactness: &Exactness) -
     response
 }
 
+/// What a comparison rests on: both sides together. Each side is told what was folded of it.
+pub(crate) fn exactness_of_both(left: &mut Exactness, right: &mut Exactness, folded: &Folded) -> Exactness {
+    for (side, folded) in [(&mut *left, folded.left), (&mut *right, folded.right)] {
+        (side.pruned_nodes, side.pruned_value) = (folded.nodes, folded.value);
+    }
+    let mut both = *left;
+    both.merge(right);
+    // A node that is on both sides is one.
+    both.pruned_nodes = folded.nodes;
+    both
+}
+
 /// How many samples, of how many spans, how much they cover, and what is missing.
 pub(crate) fn evidence_text(exactness: &Exactness) -> String {
     let Exactness { samples, linked_samples, spans, dropped, .. } = *exactness;
@@ -70,8 +83,21 @@ pub(crate) fn coverage_text(exactness: &Exactness) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use hotspan_model::Coverage;
+    use hotspan_model::flame::Pruned;
 
     use super::*;
+
+    /// Scenario: a comparison of which three nodes were folded, one of them on both sides.
+    /// Guarantee: each side has its own nodes and value; both together have three nodes, and both values.
+    #[test]
+    fn what_is_folded_of_a_comparison() {
+        let (mut left, mut right) =
+            (Exactness { samples: 7, ..Exactness::default() }, Exactness { samples: 2, ..Exactness::default() });
+        let (on_left, on_right) = (Pruned { nodes: 1, value: 10 }, Pruned { nodes: 3, value: 5 });
+        let both = exactness_of_both(&mut left, &mut right, &Folded { nodes: 3, left: on_left, right: on_right });
+        let told = |of: &Exactness| (of.samples, of.pruned_nodes, of.pruned_value);
+        assert_eq!((told(&left), told(&right), told(&both)), ((7, 1, 10), (2, 3, 5), (9, 3, 15)));
+    }
 
     /// Scenario: answers about a time, about spans, and about something whose coverage nobody knows.
     /// Guarantee: each says its share and of what, in JSON and in words; the last says nothing of it.

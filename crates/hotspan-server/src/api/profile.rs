@@ -10,17 +10,17 @@ use hotspan_model::{ProfileType, TenantId};
 use hotspan_query::{FlameAnswer, FlameQuery, LeafTrim, Matcher, Selector};
 use http::{HeaderMap, HeaderValue, Uri, header};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::ApiError;
 use super::asker::{Asker, Given};
-use super::exactness::{evidence_text, exactness_json, with_exactness};
+use super::exactness::{evidence_text, with_exactness};
 use super::flame_json::FlameJson;
 use super::known_parameters::{names_of, refuse_other, refuse_unknown};
 use super::no_samples::no_samples;
-use super::pyroscope::{max_nodes, merged_pprof, take_ids};
+use super::pyroscope::{DOT_FUNCTIONS, max_nodes, merged_pprof, take_ids};
 use super::short_types::settle_type;
-use super::snapshot_sums::{snapshots_summed, snapshots_text};
+use super::snapshot_sums::{snapshots_summed, snapshots_text, told_exactness};
 use super::span_scope::{ScopeParameters, outlines_of, owners_in_trace};
 use crate::accept::Accept;
 use crate::app::Core;
@@ -207,7 +207,7 @@ pub(crate) async fn flame_response(
         "collapsed" => text("text/plain; charset=utf-8", collapsed::encode(&answer.tree)),
         "speedscope" => text("application/json", speedscope::encode(&answer.tree, &title, unit)),
         // Only those of `FLAME_FORMATS` come here.
-        _ => text("text/vnd.graphviz", dot::encode(&answer.tree, unit, 100)),
+        _ => text("text/vnd.graphviz", dot::encode(&answer.tree, unit, DOT_FUNCTIONS)),
     };
     Ok(with_exactness(drawn, &answer.exactness))
 }
@@ -297,20 +297,12 @@ fn flame_query(parameters: &ProfileParameters, now: i64) -> Result<FlameQuery, A
 /// Flamebearer JSON with what the numbers rest on.
 fn flame_json(answer: &FlameAnswer, profile_type: &ProfileType, summed: Option<u64>) -> Response {
     let graph = FlameJson::single(&answer.tree, profile_type);
-    graph.telling("exactness", told_exactness(answer, summed)).into_response()
+    graph.telling("exactness", told_exactness(&answer.exactness, summed)).into_response()
 }
 
 /// The same for readers of large graphs.
 fn packed(answer: &FlameAnswer, profile_type: &ProfileType, summed: Option<u64>) -> Vec<u8> {
     let metadata = Metadata::for_type("single", profile_type);
-    packed_flame::encode(&answer.tree, json!({ "metadata": metadata, "exactness": told_exactness(answer, summed) }))
-}
-
-/// What an answer rests on, and of how many snapshots it is the sum, if it is one.
-fn told_exactness(answer: &FlameAnswer, summed: Option<u64>) -> Value {
-    let mut exactness = exactness_json(&answer.exactness);
-    if let Some(profiles) = summed {
-        exactness["snapshots_summed"] = json!(profiles);
-    }
-    exactness
+    let exactness = told_exactness(&answer.exactness, summed);
+    packed_flame::encode(&answer.tree, json!({ "metadata": metadata, "exactness": exactness }))
 }

@@ -24,6 +24,19 @@ pub(super) struct Parsed {
     pub(super) problems: Vec<Problem>,
 }
 
+/// Reads a file's bytes, which must be UTF-8.
+pub(super) fn parse_bytes(name: &str, bytes: &[u8]) -> Parsed {
+    let wrong = match std::str::from_utf8(bytes) {
+        Ok(text) => return parse(name, text),
+        Err(error) => error.valid_up_to(),
+    };
+    // Up to there it is text.
+    let text = String::from_utf8_lossy(&bytes[..wrong]);
+    let mut reading = Reading { name, text: &text, parsed: Parsed::default() };
+    reading.problem(wrong, format!("the byte 0x{:02X} is not UTF-8; save the file as UTF-8", bytes[wrong]));
+    reading.parsed
+}
+
 /// Reads a file.
 pub(super) fn parse(name: &str, text: &str) -> Parsed {
     let mut reading = Reading { name, text, parsed: Parsed::default() };
@@ -52,6 +65,12 @@ impl Reading<'_> {
                 (None, DeValue::Array(jobs)) if full_name == "scrape" => self.scrape(jobs),
                 (Some(key), _) => self.value(key, value),
                 (None, DeValue::Table(inner)) if is_section(&full_name) => self.table(&format!("{full_name}."), inner),
+                (None, _) if full_name == "scrape" => {
+                    self.problem(name.span().start, "scrape is a list of tables: write [[scrape]]".to_owned());
+                }
+                (None, _) if is_section(&full_name) => {
+                    self.problem(name.span().start, format!("{full_name} is a table: write [{full_name}]"));
+                }
                 (None, DeValue::Table(_)) if prefix.is_empty() => {
                     let hint = nearest_section(&full_name).map(|section| format!("; did you mean [{section}]?"));
                     let known = || "; `hotspan config show` lists every key".to_owned();
@@ -174,9 +193,23 @@ mod tests {
         );
         assert!(problems("limits.max_labels = \"5\"")[0].ends_with("without quotes"));
         assert!(problems("ingest.flush_interval = 5")[0].ends_with("in quotes"));
-        assert!(problems("ingest = 5")[0].starts_with("f:1:1: unknown key ingest"));
+        for wrong in ["limits = 5", "limits = []"] {
+            assert_eq!(problems(wrong), ["f:1:1: limits is a table: write [limits]"]);
+        }
+        assert_eq!(problems("[[limits]]"), ["f:1:3: limits is a table: write [limits]"]);
+        assert_eq!(problems("scrape = 5"), ["f:1:1: scrape is a list of tables: write [[scrape]]"]);
+        assert_eq!(problems("[scrape]\na = 1"), ["f:1:2: scrape is a list of tables: write [[scrape]]"]);
         assert!(problems("http = \"é\n")[0].starts_with("f:1:"));
         assert!(problems("[http]\nx = 1")[0].contains("http:"));
         assert!(problems("[[store]]\nx = 1")[0].contains("store:"));
+    }
+
+    /// Scenario: a file in Latin-1, and one in UTF-16 with its mark. Guarantee: the first byte that is wrong is pointed at.
+    #[test]
+    fn what_is_not_utf8_is_pointed_at() {
+        let first = |bytes: &[u8]| parse_bytes("f", bytes).problems[0].to_string();
+        let latin = b"# \xc3\xa9\nstore = \"caf\xe9\"\n";
+        assert_eq!(first(latin), "f:2:13: the byte 0xE9 is not UTF-8; save the file as UTF-8");
+        assert!(first(b"\xff\xfes\0t\0").starts_with("f:1:1: the byte 0xFF"));
     }
 }

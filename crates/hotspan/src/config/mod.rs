@@ -52,8 +52,8 @@ pub(crate) fn run(command: ConfigCommand) -> anyhow::Result<()> {
 }
 
 fn check(path: &Path) -> anyhow::Result<()> {
-    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-    let (count, jobs, problems) = sources::check_file(&path.display().to_string(), &text);
+    let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let (count, jobs, problems) = sources::check_file(&path.display().to_string(), &bytes);
     if problems.is_empty() {
         let keys = hotspan_server::config::KEYS.len();
         let scrape = match jobs {
@@ -64,6 +64,7 @@ fn check(path: &Path) -> anyhow::Result<()> {
         say(&format!("{}: in order; sets {count} of {keys} keys{scrape}", path.display()));
         return Ok(());
     }
+    let text = String::from_utf8_lossy(&bytes);
     let mut report = String::new();
     for problem in &problems {
         report.push_str(&format!("{problem}\n{}", file::excerpt(&text, &problem.origin)));

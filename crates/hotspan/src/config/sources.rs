@@ -41,8 +41,8 @@ pub(crate) fn load(given: &Given) -> anyhow::Result<Loaded> {
     }
     if let Some(path) = file_to_read(given) {
         let name = path.display().to_string();
-        let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read the configuration {name}"))?;
-        problems.extend(apply_file(&mut config, &name, &text).2);
+        let bytes = std::fs::read(&path).with_context(|| format!("cannot read the configuration {name}"))?;
+        problems.extend(apply_file(&mut config, &name, &bytes).2);
     }
     let (variables, warnings) = variables(std::env::vars_os().filter_map(|(name, value)| {
         // A value that is no Unicode can't be right for any key; shown with marks, it is refused by its type.
@@ -61,12 +61,12 @@ pub(crate) fn load(given: &Given) -> anyhow::Result<Loaded> {
 }
 
 /// How many keys a file sets, how many services it scrapes, and everything that is wrong in it.
-pub(super) fn check_file(name: &str, text: &str) -> (usize, usize, Vec<Problem>) {
-    apply_file(&mut Config::default(), name, text)
+pub(super) fn check_file(name: &str, bytes: &[u8]) -> (usize, usize, Vec<Problem>) {
+    apply_file(&mut Config::default(), name, bytes)
 }
 
-fn apply_file(config: &mut Config, name: &str, text: &str) -> (usize, usize, Vec<Problem>) {
-    let file::Parsed { entries, scrape, mut problems } = file::parse(name, text);
+fn apply_file(config: &mut Config, name: &str, bytes: &[u8]) -> (usize, usize, Vec<Problem>) {
+    let file::Parsed { entries, scrape, mut problems } = file::parse_bytes(name, bytes);
     let (count, jobs) = (entries.len(), scrape.len());
     for entry in entries {
         problems.extend(config.set(entry.key, &entry.text, entry.origin).err());
@@ -105,14 +105,15 @@ fn variables(all: impl Iterator<Item = (String, String)>) -> (Vec<(&'static Key,
 mod tests {
     use super::*;
 
-    /// Scenario: variables that are known, empty, misspelt, and meant for others.
-    /// Guarantee: the first count, the misspelt are warned of, the rest are left alone.
+    /// Scenario: variables that are known, empty, misspelt, named after a flag, and meant for others.
+    /// Guarantee: the first count, those that nearly set something are warned of, the rest are left alone.
     #[test]
     fn variables_are_told_apart() {
         let all = [
             ("HOTSPAN_RETENTION_SPANS", "3d"),
             ("HOTSPAN_HTTP", ""),
             ("HOTSPAN_STROE", "x"),
+            ("HOTSPAN_SELF_TRACING", "false"),
             ("HOTSPAN_CONFIG", "x"),
             ("HOTSPAN_PROFILING_CPU_RATE", "100"),
             ("HOTSPAN_SERVICE_HOST", "10.0.0.1"),
@@ -123,6 +124,10 @@ mod tests {
             known.iter().map(|(key, text)| (key.name, text.as_str())).collect::<Vec<_>>(),
             [("retention.spans", "3d")]
         );
-        assert_eq!(warnings, ["the variable HOTSPAN_STROE sets nothing; did you mean HOTSPAN_STORE?"]);
+        let expected = [
+            "the variable HOTSPAN_STROE sets nothing; did you mean HOTSPAN_STORE?",
+            "the variable HOTSPAN_SELF_TRACING sets nothing; did you mean HOTSPAN_SELF_TRACING_ENABLED?",
+        ];
+        assert_eq!(warnings, expected);
     }
 }

@@ -45,7 +45,7 @@ fn to_protobuf(json: &[u8], schema: &'static Schema, limits: &Limits) -> Result<
     if json.len() > limits.max_bytes {
         return Err(DecodeError::TooLarge { found: json.len(), limit: limits.max_bytes });
     }
-    transcode::to_protobuf(json, schema)
+    transcode::to_protobuf(json, schema, limits.max_nesting)
 }
 
 /// The text was within the limit; the translation may be a little larger.

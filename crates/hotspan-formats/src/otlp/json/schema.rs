@@ -20,6 +20,8 @@ pub(super) struct Field {
 pub(super) enum Kind {
     Message(&'static Schema),
     Messages(&'static Schema),
+    /// A message whose values may hold further ones of its kind: the only way for a request to nest without end.
+    Nesting(&'static Schema),
     Text,
     Texts,
     /// Base64.
@@ -58,6 +60,9 @@ const fn field(name: &'static str, number: u32, kind: Kind) -> Field {
 }
 
 use Kind::*;
+
+/// Any message of which nothing is kept.
+pub(super) static UNREAD: Schema = Schema { fields: &[] };
 
 pub(super) static TRACES: Schema = Schema { fields: &[field("resource_spans", 1, Messages(&RESOURCE_SPANS))] };
 
@@ -127,8 +132,22 @@ static STATUS: Schema = Schema { fields: &[field("message", 2, Text), field("cod
 
 static STATUS_CODES: &[(&str, i64)] = &[("STATUS_CODE_UNSET", 0), ("STATUS_CODE_OK", 1), ("STATUS_CODE_ERROR", 2)];
 
-static RESOURCE: Schema =
-    Schema { fields: &[field("attributes", 1, Messages(&KEY_VALUE)), field("dropped_attributes_count", 2, Uint32)] };
+static RESOURCE: Schema = Schema {
+    fields: &[
+        field("attributes", 1, Messages(&KEY_VALUE)),
+        field("dropped_attributes_count", 2, Uint32),
+        field("entity_refs", 3, Messages(&ENTITY_REF)),
+    ],
+};
+
+static ENTITY_REF: Schema = Schema {
+    fields: &[
+        field("schema_url", 1, Text),
+        field("type", 2, Text),
+        field("id_keys", 3, Texts),
+        field("description_keys", 4, Texts),
+    ],
+};
 
 static SCOPE: Schema = Schema {
     fields: &[
@@ -149,8 +168,8 @@ static ANY_VALUE: Schema = Schema {
         field("bool_value", 2, Bool),
         field("int_value", 3, Int64OrDouble(4)),
         field("double_value", 4, Double),
-        field("array_value", 5, Message(&ARRAY_VALUE)),
-        field("kvlist_value", 6, Message(&KEY_VALUE_LIST)),
+        field("array_value", 5, Nesting(&ARRAY_VALUE)),
+        field("kvlist_value", 6, Nesting(&KEY_VALUE_LIST)),
         field("bytes_value", 7, Bytes),
         field("string_value_strindex", 8, Int32),
     ],

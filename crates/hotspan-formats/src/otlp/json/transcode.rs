@@ -1,27 +1,36 @@
 //! From JSON to protobuf, guided by a schema, without a tree in between.
+//!
+//! Values may nest, and each level is a recursion. Those beyond the limit are written as empty lists, which is enough for the
+//! reader of protobuf to refuse what they are in: the span, and not all that came with it.
 
 use std::borrow::Cow;
 use std::fmt;
 
-use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
 
+use super::super::field_path;
 use super::scalars::{Scalar, ScalarSeed};
-use super::schema::{Field, Kind, Schema};
+use super::schema::{Field, Kind, Schema, UNREAD};
 use crate::DecodeError;
 
 /// Bytes for the length of a message, which is known only after it: a varint may be padded to a fixed width.
 const LENGTH_BYTES: usize = 5;
 
-/// Translates the JSON of a message.
-pub(super) fn to_protobuf(json: &[u8], schema: &'static Schema) -> Result<Vec<u8>, DecodeError> {
-    let mut writer = Writer { out: Vec::with_capacity(json.len()), path: Vec::new() };
+/// serde_json gives up at 128 levels, of which a list in a list takes four at most. What nests deeper than so many lists is
+/// handed to another reader, which counts anew.
+const LISTS_A_READER: usize = 16;
+
+/// Translates the JSON of a message. Of values that nest deeper than `max_nesting` only that they do is kept.
+pub(super) fn to_protobuf(json: &[u8], schema: &'static Schema, max_nesting: usize) -> Result<Vec<u8>, DecodeError> {
+    let mut writer = Writer { out: Vec::with_capacity(json.len()), path: Vec::new(), open_lists: 0, max_nesting };
     let mut text = serde_json::Deserializer::from_slice(json);
     let read = MessageSeed { writer: &mut writer, schema }.deserialize(&mut text).and_then(|()| text.end());
     match read {
         Ok(()) => Ok(writer.out),
         Err(error) => Err(DecodeError::MalformedText {
             path: writer.path_text(),
-            problem: problem_text(&error),
+            problem: format!("can't be read: {}", without_position(&error)),
             line: error.line(),
             column: error.column(),
         }),
@@ -29,16 +38,19 @@ pub(super) fn to_protobuf(json: &[u8], schema: &'static Schema) -> Result<Vec<u8
 }
 
 /// The message without the position that serde_json appends.
-fn problem_text(error: &serde_json::Error) -> String {
-    let text = error.to_string();
-    let end = text.rfind(" at line ").unwrap_or(text.len());
-    format!("can't be read: {}", &text[..end])
+fn without_position(error: &serde_json::Error) -> String {
+    let mut text = error.to_string();
+    text.truncate(text.rfind(" at line ").unwrap_or(text.len()));
+    text
 }
 
 /// The protobuf written so far, and the field being written; after an error, the field it is in.
 pub(super) struct Writer {
     pub(super) out: Vec<u8>,
     path: Vec<Step>,
+    /// How many lists of values the current one is in.
+    open_lists: usize,
+    max_nesting: usize,
 }
 
 enum Step {
@@ -56,7 +68,7 @@ impl Writer {
                 Step::Element(index) => text.push_str(&format!("[{index}]")),
             }
         }
-        if text.is_empty() { "request".to_owned() } else { text }
+        if text.is_empty() { "request".to_owned() } else { field_path::shortened(text) }
     }
 
     pub(super) fn key(&mut self, number: u32, wire: u32) {
@@ -168,7 +180,10 @@ impl<'de> DeserializeSeed<'de> for FieldSeed<'_> {
 
     fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<(), D::Error> {
         match self.field.kind {
-            Kind::Message(_) | Kind::Messages(_) | Kind::Texts => json.deserialize_any(self),
+            Kind::Nesting(_) if (self.writer.open_lists + 1).is_multiple_of(LISTS_A_READER) => {
+                self.deserialize_anew(json)
+            }
+            Kind::Message(_) | Kind::Messages(_) | Kind::Nesting(_) | Kind::Texts => json.deserialize_any(self),
             Kind::PackedInt32 | Kind::PackedInt64 | Kind::PackedFixed64 => json.deserialize_any(self),
             kind => ScalarSeed { writer: self.writer, scalar: Scalar { number: Some(self.field.number), kind } }
                 .deserialize(json),
@@ -176,25 +191,49 @@ impl<'de> DeserializeSeed<'de> for FieldSeed<'_> {
     }
 }
 
+impl FieldSeed<'_> {
+    /// Reads the value with a reader of its own. Where the value ends is found without recursion, however deep it nests.
+    fn deserialize_anew<'de, D: Deserializer<'de>>(self, json: D) -> Result<(), D::Error> {
+        let value = <&RawValue>::deserialize(json)?;
+        let read = serde_json::Deserializer::from_slice(value.get().as_bytes()).deserialize_any(self);
+        read.map_err(|error| D::Error::custom(without_position(&error)))
+    }
+
+    /// Writes the message that `members` are the fields of.
+    fn write_message<'de, A: MapAccess<'de>>(&mut self, schema: &'static Schema, members: A) -> Result<(), A::Error> {
+        let start = self.writer.open(self.field.number);
+        MessageSeed { writer: self.writer, schema }.visit_map(members)?;
+        self.writer.close(start);
+        Ok(())
+    }
+}
+
 impl<'de> Visitor<'de> for FieldSeed<'_> {
     type Value = ();
 
     fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(if matches!(self.field.kind, Kind::Message(_)) { "an object" } else { "a list" })
+        let is_message = matches!(self.field.kind, Kind::Message(_) | Kind::Nesting(_));
+        out.write_str(if is_message { "an object" } else { "a list" })
     }
 
     fn visit_unit<E>(self) -> Result<(), E> {
         Ok(())
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, members: A) -> Result<(), A::Error> {
-        let Kind::Message(schema) = self.field.kind else {
-            return Err(A::Error::custom("an object where a list is expected"));
-        };
-        let start = self.writer.open(self.field.number);
-        MessageSeed { writer: self.writer, schema }.visit_map(members)?;
-        self.writer.close(start);
-        Ok(())
+    fn visit_map<A: MapAccess<'de>>(mut self, members: A) -> Result<(), A::Error> {
+        match self.field.kind {
+            Kind::Message(schema) => self.write_message(schema, members),
+            Kind::Nesting(_) if self.writer.open_lists >= self.writer.max_nesting => {
+                self.write_message(&UNREAD, members)
+            }
+            Kind::Nesting(schema) => {
+                self.writer.open_lists += 1;
+                self.write_message(schema, members)?;
+                self.writer.open_lists -= 1;
+                Ok(())
+            }
+            _ => Err(A::Error::custom("an object where a list is expected")),
+        }
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<(), A::Error> {

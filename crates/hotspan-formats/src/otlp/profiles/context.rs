@@ -3,13 +3,14 @@
 use std::fmt::Write as _;
 
 use hotspan_model::attribute::{write_json_object, write_json_string};
+use hotspan_model::entity_ref::write_entity_refs;
 use hotspan_model::{Resource, Scope};
 
 use super::super::fault::Read;
 use super::budget::Budget;
 use super::dictionary::{Dictionary, TableAttribute};
 
-/// `{"attributes":{…},"schema_url":…,"dropped_attributes_count":n}`, what is empty left out.
+/// `{"attributes":{…},"schema_url":…,"dropped_attributes_count":n,"entity_refs":[…]}`, what is empty left out.
 pub(super) fn resource_json(resource: &Resource<'_>) -> String {
     let mut object = Object::default();
     if !resource.attributes.is_empty() {
@@ -17,6 +18,9 @@ pub(super) fn resource_json(resource: &Resource<'_>) -> String {
     }
     object.text("schema_url", resource.schema_url);
     object.number("dropped_attributes_count", resource.dropped_attributes_count);
+    if !resource.entity_refs.is_empty() {
+        write_entity_refs(&resource.entity_refs, object.member("entity_refs"));
+    }
     object.finish()
 }
 

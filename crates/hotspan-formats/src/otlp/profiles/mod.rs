@@ -75,7 +75,7 @@ pub fn decode_profiles_as<'a>(
         read_outline(bytes, limits, &mut budget, &mut outcome).map_err(|fault| fault.into_error(bytes))?;
     let version = match version {
         Some(version) => version,
-        None => version::detect(&groups, dictionary.attributes.len()).map_err(|fault| fault.into_error(bytes))?,
+        None => version::detect(&groups, &dictionary.attributes).map_err(|fault| fault.into_error(bytes))?,
     };
     if version == WireVersion::V1_7 {
         return Err(DecodeError::UnsupportedVersion {

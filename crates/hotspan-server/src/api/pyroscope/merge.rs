@@ -16,20 +16,28 @@ use super::selection::{max_nodes, profile_ids, profile_type, span_ids, take_ids,
 use super::stack_selector::{leaf_trim, stack_filter};
 use super::unary::{Answer, Asked, Resting};
 use crate::api::ApiError;
+use crate::api::exactness::exactness_of_both;
 
-/// Functions in a call graph; more can't be read.
-const DOT_FUNCTIONS: usize = 100;
+/// Functions in a call graph where the asker does not say; more can't be read.
+pub(in crate::api) const DOT_FUNCTIONS: usize = 100;
 
 pub(super) async fn stacktraces(asked: Asked<StacktracesRequest>) -> Result<Resting<StacktracesResponse>, ApiError> {
     let query = flame_query(&asked.message)?;
     let engine = &asked.core.engine;
     let mut response = StacktracesResponse::default();
     let exactness = match asked.message.format {
-        0..=3 => {
+        3 => {
+            // Functions are summed over all paths.
+            let whole = FlameQuery { max_nodes: 0, ..query.clone() };
+            let FlameAnswer { tree, exactness } = engine.flame(&asked.tenant, &whole).await?;
+            let functions = dot_functions(asked.message.max_nodes)?;
+            response.dot = dot::encode(&tree, &query.profile_type.sample_unit, functions);
+            exactness
+        }
+        0..=2 => {
             let FlameAnswer { tree, exactness } = engine.flame(&asked.tenant, &query).await?;
             match asked.message.format {
                 2 => response.tree = pyroscope_tree::encode_tree(&tree),
-                3 => response.dot = dot::encode(&tree, &query.profile_type.sample_unit, DOT_FUNCTIONS),
                 _ => response.flamegraph = Some(flame_graph(Flamebearer::single(&tree))),
             }
             exactness
@@ -49,6 +57,14 @@ pub(super) async fn stacktraces(asked: Asked<StacktracesRequest>) -> Result<Rest
 /// Later versions of Grafana's app try what is new, and make do with the flame graph if a server hasn't got it.
 fn unknown_format(format: i32) -> ApiError {
     ApiError::unimplemented(format!("format {format} is not known here; 1 is flame graph, 2 tree, 3 dot, 4 pprof"))
+}
+
+/// How many functions a call graph has, of however many paths they are called by.
+pub(super) fn dot_functions(asked: Option<i64>) -> Result<usize, ApiError> {
+    match asked {
+        None | Some(0) => Ok(DOT_FUNCTIONS),
+        asked => max_nodes(asked),
+    }
 }
 
 /// How many nodes a file may have: it is whole unless the asker says how many.
@@ -150,12 +166,10 @@ pub(super) async fn diff_tree(
 ) -> Result<(DiffTree, Exactness), ApiError> {
     check_types(left, right)?;
     let whole = |query: &FlameQuery| FlameQuery { max_nodes: 0, ..query.clone() };
-    let (left_answer, right_answer) =
+    let (mut left_answer, mut right_answer) =
         (engine.flame(tenant, &whole(left)).await?, engine.flame(tenant, &whole(right)).await?);
     let tree = DiffTree::new(&left_answer.tree, &right_answer.tree).pruned(left.max_nodes.max(right.max_nodes));
-    let mut exactness = left_answer.exactness;
-    exactness.merge(&right_answer.exactness);
-    exactness.pruned_nodes = tree.folded();
+    let exactness = exactness_of_both(&mut left_answer.exactness, &mut right_answer.exactness, &tree.folded());
     Ok((tree, exactness))
 }
 

@@ -16,6 +16,7 @@ mod settings;
 mod side;
 mod stack_samples;
 mod stack_selector;
+mod timeline_bars;
 mod unary;
 
 use std::sync::Arc;
@@ -24,7 +25,7 @@ use axum::Router;
 use axum::extract::{Request, State};
 use axum::routing::{get, post};
 
-pub(super) use merge::{check_types, merged_pprof};
+pub(super) use merge::{DOT_FUNCTIONS, check_types, merged_pprof};
 pub(super) use render::ranged_query;
 pub(super) use selection::{max_nodes, take_ids};
 use unary::MessageSize;

@@ -3,15 +3,16 @@
 use axum::Json;
 use axum::response::Response;
 use hotspan_formats::dot;
-use hotspan_formats::flamebearer::{FlamebearerProfile, Timeline as Bars};
+use hotspan_formats::flamebearer::FlamebearerProfile;
 use hotspan_lake::catalog::now_nanos;
 use hotspan_query::{FlameQuery, Selector, StepValue, Timeline, TimelineQuery};
 use http::{HeaderValue, header};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-use super::merge::diff_tree;
+use super::merge::{diff_tree, dot_functions};
 use super::selection::{max_nodes, written_query};
+use super::timeline_bars::BarAxis;
 use crate::api::ApiError;
 use crate::api::asker::{Asker, Given};
 use crate::api::exactness::with_exactness;
@@ -19,6 +20,7 @@ use crate::api::short_types::settle_query;
 use crate::time_text::parse_time;
 
 const SECOND: i64 = 1_000_000_000;
+const MILLISECOND: i64 = 1_000_000;
 /// Time looked at when none is given.
 const DEFAULT_RANGE: i64 = 3600 * SECOND;
 
@@ -42,42 +44,51 @@ pub(super) async fn render(
     Given(parameters): Given<RenderParameters>,
 ) -> Result<Response, ApiError> {
     let text = parameters.query.as_deref().ok_or_else(|| ApiError::invalid("query is missing"))?;
-    let mut query = ranged_query(text, &parameters.from, &parameters.until, parameters.max_nodes)?;
+    let mut query = query_of_pyroscope(text, &parameters.from, &parameters.until, parameters.max_nodes)?;
     settle_query(&core, &tenant, text, &mut query).await?;
     if parameters.format.as_deref() == Some("dot") {
         // Functions are summed over all paths.
         let answer = core.engine.flame(&tenant, &FlameQuery { max_nodes: 0, ..query.clone() }).await?;
-        let text = dot::encode(&answer.tree, &query.profile_type.sample_unit, 100);
+        let functions = dot_functions(parameters.max_nodes)?;
+        let text = dot::encode(&answer.tree, &query.profile_type.sample_unit, functions);
         let content_type = HeaderValue::from_static("text/vnd.graphviz");
         return Ok(with_exactness(([(header::CONTENT_TYPE, content_type)], text), &answer.exactness));
     }
     let answer = core.engine.flame(&tenant, &query).await?;
     let mut profile = FlamebearerProfile::single(&answer.tree, &query.profile_type);
-    // A span or trace that is found at any time has a timeline where its samples are.
-    let is_open = query.until == i64::MAX;
-    let step = if is_open { STEPS[0] * SECOND } else { timeline_step(query.from, query.until) };
     let step_value = match parameters.aggregation.as_deref() {
         None | Some("" | "sum") => StepValue::Sum,
         Some("avg" | "average") => StepValue::MeanOfProfiles,
         Some(other) => return Err(ApiError::invalid(format!("aggregation {other:?} is not known; use sum or avg"))),
     };
-    let mut range = (query.from, query.until);
-    let mut timeline = TimelineQuery { samples: query, step, step_value, ..TimelineQuery::default() };
-    let whole = core.engine.timelines(&tenant, &timeline).await?.groups;
-    if let Some(points) = whole.first().map(|whole| &whole.points).filter(|_| is_open) {
-        let ends = (points.first().map_or(0, |(end, _)| *end), points.last().map_or(0, |(end, _)| *end));
-        range = (ends.0 - step, ends.1 - 1);
+    let is_open = query.until == i64::MAX;
+    let mut axis = BarAxis::of((query.from, query.until));
+    let step = if is_open { BarAxis::SHORTEST } else { axis.step() };
+    let mut timeline = TimelineQuery { samples: query, step, aligned: true, step_value, ..TimelineQuery::default() };
+    let mut whole = core.engine.timelines(&tenant, &timeline).await?.groups;
+    // A span or trace that is found at any time has a timeline where its samples are.
+    if is_open && let Some(range) = whole.first().and_then(|whole| range_of(whole, step)) {
+        axis = BarAxis::of(range);
+        if axis.step() != step {
+            timeline.step = axis.step();
+            whole = core.engine.timelines(&tenant, &timeline).await?.groups;
+        }
     }
-    profile.timeline = (!is_open || !whole.is_empty()).then(|| bars(whole.first(), range, step));
+    profile.timeline = (!is_open || !whole.is_empty()).then(|| axis.bars(whole.first()));
     if let Some(label) = parameters.group_by.filter(|label| !label.is_empty()) {
         timeline.group_by = vec![label.clone()];
         let groups = core.engine.timelines(&tenant, &timeline).await?.groups;
-        let named = |group: &Timeline| {
-            (group.labels.get(&label).unwrap_or_default().to_owned(), bars(Some(group), range, step))
-        };
+        let named =
+            |group: &Timeline| (group.labels.get(&label).unwrap_or_default().to_owned(), axis.bars(Some(group)));
         profile.groups = Some(groups.iter().map(named).collect::<BTreeMap<_, _>>());
     }
     Ok(with_exactness(Json(profile), &answer.exactness))
+}
+
+/// From the start of a timeline's first step to the last moment of its last one.
+fn range_of(timeline: &Timeline, step: i64) -> Option<(i64, i64)> {
+    let ((first, _), (last, _)) = (timeline.points.first()?, timeline.points.last()?);
+    Some((first.saturating_sub(step), last - 1))
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -100,7 +111,7 @@ pub(super) async fn render_diff(
 ) -> Result<Response, ApiError> {
     let side = |name: &str, query: &Option<String>, from, until| {
         let text = query.as_deref().ok_or_else(|| ApiError::invalid(format!("{name} is missing")))?;
-        Ok::<_, ApiError>((text.to_owned(), ranged_query(text, from, until, parameters.max_nodes)?))
+        Ok::<_, ApiError>((text.to_owned(), query_of_pyroscope(text, from, until, parameters.max_nodes)?))
     };
     let mut left = side("leftQuery", &parameters.left_query, &parameters.left_from, &parameters.left_until)?;
     let mut right = side("rightQuery", &parameters.right_query, &parameters.right_from, &parameters.right_until)?;
@@ -128,6 +139,7 @@ pub(super) async fn label_values(
     let label = parameters.label.as_deref().filter(|label| !label.is_empty());
     let label = label.ok_or_else(|| ApiError::invalid("label is missing"))?;
     let (from, until) = time_range(&parameters.from, &parameters.until)?;
+    let until = end_of_millisecond(until);
     let values = match label {
         "__name__" => core.engine.profile_types(&tenant, from, until).await?,
         label => core.engine.label_values(&tenant, label, &[Selector::default()], from, until).await?,
@@ -135,8 +147,37 @@ pub(super) async fn label_values(
     Ok(with_exactness(Json(values.answer), &values.exactness))
 }
 
-/// A query with its time; one about spans or traces finds them wherever they are.
+/// A query of an address of our own, with its time, whose end is not part of it.
 pub(in crate::api) fn ranged_query(
+    text: &str,
+    from: &Option<String>,
+    until: &Option<String>,
+    nodes: Option<i64>,
+) -> Result<FlameQuery, ApiError> {
+    let query = timed_query(text, from, until, nodes)?;
+    if query.from == query.until {
+        return Err(ApiError::invalid("from must be before until"));
+    }
+    Ok(query)
+}
+
+/// A query of an address of Pyroscope's, which counts in milliseconds: that in which the time ends is part of it.
+fn query_of_pyroscope(
+    text: &str,
+    from: &Option<String>,
+    until: &Option<String>,
+    nodes: Option<i64>,
+) -> Result<FlameQuery, ApiError> {
+    let query = timed_query(text, from, until, nodes)?;
+    Ok(FlameQuery { until: end_of_millisecond(query.until), ..query })
+}
+
+fn end_of_millisecond(time: i64) -> i64 {
+    time.div_euclid(MILLISECOND).saturating_add(1).saturating_mul(MILLISECOND)
+}
+
+/// A query with its time; one about spans or traces finds them wherever they are.
+fn timed_query(
     text: &str,
     from: &Option<String>,
     until: &Option<String>,
@@ -163,33 +204,5 @@ fn time_range(from: &Option<String>, until: &Option<String>) -> Result<(i64, i64
     if from > until {
         return Err(ApiError::invalid("from must not be after until"));
     }
-    // Both ends are meant to be inside, whatever unit they were written in.
-    Ok((from, until.saturating_add(1)))
-}
-
-/// Lengths of steps that people can read off an axis, in seconds.
-const STEPS: &[i64] = &[15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400];
-
-/// Bars of a timeline, whatever is asked for (R5).
-const MOST_BARS: i64 = 11_000;
-
-/// A step for about 1500 bars, never under 15 s.
-fn timeline_step(from: i64, until: i64) -> i64 {
-    let wanted = until.saturating_sub(from) / SECOND / 1500;
-    let step = STEPS.iter().copied().find(|step| *step >= wanted).unwrap_or(7 * 86400);
-    step * SECOND
-}
-
-/// Bars in seconds, one for every step, empty ones included.
-fn bars(timeline: Option<&Timeline>, (from, until): (i64, i64), step: i64) -> Bars {
-    let start = from.div_euclid(step) * step;
-    let count = (until.saturating_sub(start) / step + 1).clamp(0, MOST_BARS) as usize;
-    let mut samples = vec![0; count];
-    for (end, value) in timeline.into_iter().flat_map(|timeline| &timeline.points) {
-        let at = (end - 1).saturating_sub(start).div_euclid(step);
-        if let Some(bar) = usize::try_from(at).ok().and_then(|at| samples.get_mut(at)) {
-            *bar += value.max(0.0) as u64;
-        }
-    }
-    Bars { start_time: start / SECOND, samples, duration_delta: step / SECOND, watermarks: None }
+    Ok((from, until))
 }

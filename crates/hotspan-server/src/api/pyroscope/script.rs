@@ -14,12 +14,12 @@ use serde_json::{Value, json};
 use super::render::ranged_query;
 use crate::api::ApiError;
 use crate::api::asker::{Asker, Given};
-use crate::api::exactness::{exactness_json, with_exactness};
+use crate::api::exactness::with_exactness;
 use crate::api::known_parameters::{names_of, refuse_other, refuse_unknown};
 use crate::api::no_samples::no_samples;
 use crate::api::profile::{AskedFlame, TextParameters, flame_response};
 use crate::api::short_types::settle_query;
-use crate::api::snapshot_sums::{snapshots_summed, snapshots_text};
+use crate::api::snapshot_sums::{snapshots_summed, snapshots_text, told_exactness};
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -54,12 +54,13 @@ pub(super) async fn query(
         refuse_other("format", format, &["json", "text"])
             .map_err(|error| ApiError { message: format!("{} for topk(…)", error.message), ..error })?;
         let answer = core.engine.flame(&tenant, &whole).await?;
+        let summed = snapshots_summed(&core, &tenant, &whole).await?;
         if format == "text" {
             let mut table = match answer.exactness.samples {
                 0 => no_samples(&core, &tenant, &whole).await?,
                 _ => top_text(&answer.tree, &whole.profile_type.sample_unit, count, drawing.width()),
             };
-            if let Some(profiles) = snapshots_summed(&core, &tenant, &whole).await? {
+            if let Some(profiles) = summed {
                 let note = snapshots_text(profiles, answer.tree.total(), &whole.profile_type.sample_unit);
                 table.push_str(&wrapped(&note, 0, drawing.width()));
             }
@@ -73,7 +74,7 @@ pub(super) async fn query(
         };
         let functions: Vec<Value> = top_functions(&answer.tree).iter().take(count).map(row).collect();
         let unit = whole.profile_type.sample_unit;
-        let exactness = exactness_json(&answer.exactness);
+        let exactness = told_exactness(&answer.exactness, summed);
         let table = json!({ "functions": functions, "total": total, "unit": unit, "exactness": exactness });
         return Ok(with_exactness(Json(table), &answer.exactness));
     }
@@ -81,11 +82,12 @@ pub(super) async fn query(
         None | Some("" | "json") => {
             let whole = core.engine.flame(&tenant, &whole).await?;
             let answer = whole.pruned(query.max_nodes);
+            let summed = snapshots_summed(&core, &tenant, &query).await?;
             let mut profile = FlamebearerProfile::single(&answer.tree, &query.profile_type);
             // Scripts print the first names as the top functions.
             profile.flamebearer = profile.flamebearer.with_names_by_self(&whole.tree, query.max_nodes);
             let mut json = serde_json::to_value(profile).unwrap_or_default();
-            json["exactness"] = exactness_json(&answer.exactness);
+            json["exactness"] = told_exactness(&answer.exactness, summed);
             Ok(with_exactness(Json(json), &answer.exactness))
         }
         Some(format) => {

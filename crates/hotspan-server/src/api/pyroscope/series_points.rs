@@ -38,6 +38,7 @@ pub(super) async fn select_series(
         step_value,
         group_by: request.group_by.clone(),
         max_groups: max_groups(request.limit),
+        ..TimelineQuery::default()
     };
     let timelines = asked.core.engine.timelines(&asked.tenant, &query).await?;
     let exemplars = match exemplar_kind(request.exemplar_type)? {
@@ -151,7 +152,7 @@ fn step_nanos(seconds: f64) -> Result<i64, ApiError> {
     if (0.001..=1e9).contains(&seconds) {
         return Ok((seconds * 1000.0).round() as i64 * 1_000_000);
     }
-    Err(ApiError::invalid(format!("step is {seconds} s; it must be at least 0.001 s")))
+    Err(ApiError::invalid(format!("step is {seconds} s; it may be 0.001 s to 1,000,000,000 s")))
 }
 
 /// Points lie within the time that is asked for: dashboards cut off those that are not.

@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use prost::Message;
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 
 use super::json_forms::{as_text, is_zero};
 
@@ -29,6 +29,27 @@ pub(super) struct Resource {
     #[prost(uint32, tag = "2")]
     #[serde(skip_serializing_if = "is_zero")]
     pub(super) dropped_attributes_count: u32,
+    #[prost(message, repeated, tag = "3")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) entity_refs: Vec<EntityRef>,
+}
+
+/// An entity, by the keys of the resource's attributes. Stored as OTLP names its fields, and given in JSON's spelling of them.
+#[derive(Clone, PartialEq, Eq, Message, Serialize, Deserialize)]
+#[serde(rename_all(serialize = "camelCase"))]
+pub(super) struct EntityRef {
+    #[prost(string, tag = "1")]
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(super) schema_url: String,
+    #[prost(string, tag = "2")]
+    #[serde(rename = "type")]
+    pub(super) entity_type: String,
+    #[prost(string, repeated, tag = "3")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) id_keys: Vec<String>,
+    #[prost(string, repeated, tag = "4")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) description_keys: Vec<String>,
 }
 
 /// The spans of one instrumentation scope.

@@ -4,6 +4,7 @@ use hashbrown::{HashMap, HashSet};
 use hotspan_model::labels::UNKNOWN_SERVICE;
 use hotspan_model::{Attribute, SpanId, Value, attributes_from_json};
 use hotspan_query::StoredSpan;
+use serde::Deserialize as _;
 
 use super::otlp_messages::{
     AnyValue, ArrayValue, Event, InstrumentationScope, KeyValue, KeyValueList, Link, Resource, ResourceSpans,
@@ -40,7 +41,12 @@ fn empty_group(resource: &str) -> ResourceSpans {
         attributes.push(ValueKind::StringValue(UNKNOWN_SERVICE.to_owned()).under("service.name"));
     }
     ResourceSpans {
-        resource: Some(Resource { attributes, dropped_attributes_count: count_in(&stored) }),
+        resource: Some(Resource {
+            attributes,
+            dropped_attributes_count: count_in(&stored),
+            // Most have none, which is no list.
+            entity_refs: Vec::deserialize(&stored["entity_refs"]).unwrap_or_default(),
+        }),
         scope_spans: Vec::new(),
         schema_url: text_in(&stored, "schema_url"),
     }

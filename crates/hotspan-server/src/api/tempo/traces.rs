@@ -197,12 +197,12 @@ async fn answer(
     };
     let second = reading.run.next_part().await?;
     let mut body = envelope.start(form).to_vec();
-    body.extend(reading.piece(first, second.is_none()).await?);
+    body.extend(reading.piece(first).await?);
     let Some(second) = second else {
         body.extend(reading.end());
         return Ok(with_exactness((content_type, body), &reading.run.exactness()));
     };
-    body.extend(reading.piece(second, false).await?);
+    body.extend(reading.piece(second).await?);
     let rest = stream::try_unfold(Some(reading), next_piece);
     let pieces = stream::once(std::future::ready(Ok(Bytes::from(body))));
     Ok((
@@ -217,7 +217,7 @@ async fn next_piece(reading: Option<Reading>) -> Result<Option<(Bytes, Option<Re
     let Some(mut reading) = reading else { return Ok(None) };
     match reading.run.next_part().await? {
         Some(spans) => {
-            let piece = reading.piece(spans, false).await?;
+            let piece = reading.piece(spans).await?;
             Ok(Some((Bytes::from(piece), Some(reading))))
         }
         None => Ok(Some((Bytes::from(reading.end()), None))),
@@ -240,11 +240,9 @@ struct Reading {
     is_begun: bool,
 }
 
-const MINUTE: i64 = 60 * 1_000_000_000;
-
 impl Reading {
-    async fn piece(&mut self, mut spans: Vec<StoredSpan>, is_whole: bool) -> Result<Vec<u8>, ApiError> {
-        self.find_profiled(&spans, is_whole).await?;
+    async fn piece(&mut self, mut spans: Vec<StoredSpan>) -> Result<Vec<u8>, ApiError> {
+        self.find_profiled(&spans).await?;
         if let Some(kept) = &self.kept {
             spans.retain(|span| kept.spans.contains(&span.span_id));
         }
@@ -255,12 +253,9 @@ impl Reading {
     }
 
     /// Notes which spans have samples. Samples may name their trace, which is asked once, or only their span.
-    async fn find_profiled(&mut self, spans: &[StoredSpan], is_whole: bool) -> Result<(), ApiError> {
-        let start = spans.iter().map(|span| span.start).min().unwrap_or(0);
-        let end = spans.iter().map(|span| span.start.saturating_add(span.duration.max(0))).max().unwrap_or(0);
-        // Clocks differ, and so does what profiles are dated by. Samples of long traces may lie hours around a part.
-        let (before, after) = if is_whole { (5 * MINUTE, 5 * MINUTE) } else { (60 * MINUTE, 6 * 60 * MINUTE) };
-        let range = (start.saturating_sub(before), end.saturating_add(after));
+    async fn find_profiled(&mut self, spans: &[StoredSpan]) -> Result<(), ApiError> {
+        // Whenever: files that are pushed for a trace are dated by their recording, and clocks differ.
+        let range = (i64::MIN, i64::MAX);
         let by_trace = self.profiled.is_none().then_some(self.trace_id);
         let ids = spans.iter().map(|span| span.span_id);
         let found = self.engine.profiled_spans(&self.tenant, by_trace, ids, range).await?;
