@@ -14,7 +14,9 @@ mod adhoc;
 mod api;
 mod app;
 pub mod config;
+mod connection;
 mod decoding;
+mod head_limit;
 mod listeners;
 mod metrics;
 mod metrics_text;
@@ -29,6 +31,7 @@ mod settings;
 mod stopping;
 mod time_text;
 mod typed_address;
+mod under_way;
 mod warm_up;
 
 pub use app::App;

@@ -1,27 +1,26 @@
 //! Listeners: which ports are open, and what each of them serves.
 
-use std::convert::Infallible;
 use std::fmt;
 use std::net::SocketAddr;
 use std::str::FromStr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context;
 use axum::Router;
-use axum::body::Body;
-use hyper_util::rt::{TokioExecutor, TokioIo};
-use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::GracefulShutdown;
-use hyper_util::service::TowerToHyperService;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
-use tower::ServiceExt;
 use tracing::{debug, warn};
 
 use crate::app::App;
+use crate::connection::connection;
 use crate::self_tracing::trace_request;
 use crate::settings::Settings;
-use crate::typed_address::TypedAddress;
+use crate::under_way::Requests;
+
+/// How long a stop waits for connections to end that have no request under way.
+const LAST_MOMENT: Duration = Duration::from_secs(1);
 
 /// Where to listen: an address, or nowhere.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -110,7 +109,6 @@ pub struct BoundListener {
 pub struct Listeners {
     bound: Vec<BoundListener>,
     sockets: Vec<(Role, TcpListener)>,
-    grace: std::time::Duration,
 }
 
 impl Listeners {
@@ -122,7 +120,7 @@ impl Listeners {
             (Role::OtlpHttp, &settings.otlp_http),
             (Role::Tempo, &settings.tempo),
         ];
-        let mut listeners = Self { bound: Vec::new(), sockets: Vec::new(), grace: settings.shutdown_grace };
+        let mut listeners = Self { bound: Vec::new(), sockets: Vec::new() };
         for (role, address) in wanted {
             let Address::At(address) = address else { continue };
             let name = role.name();
@@ -148,7 +146,7 @@ impl Listeners {
             if app.request_gate.get().is_some() {
                 router = router.layer(axum::middleware::from_fn_with_state(Arc::clone(&app), trace_request));
             }
-            tasks.spawn(serve_socket(socket, router, stop.clone(), self.grace));
+            tasks.spawn(serve_socket(socket, router, Arc::clone(&app), stop.clone()));
         }
         while let Some(finished) = tasks.join_next().await {
             finished?;
@@ -157,8 +155,10 @@ impl Listeners {
     }
 }
 
-async fn serve_socket(socket: TcpListener, router: Router, stop: CancellationToken, grace: std::time::Duration) {
+async fn serve_socket(socket: TcpListener, router: Router, app: Arc<App>, stop: CancellationToken) {
     let graceful = GracefulShutdown::new();
+    let requests = Requests::default();
+    let cut_off = CancellationToken::new();
     loop {
         let accepted = tokio::select! {
             () = stop.cancelled() => break,
@@ -166,9 +166,11 @@ async fn serve_socket(socket: TcpListener, router: Router, stop: CancellationTok
         };
         match accepted {
             Ok((stream, peer)) => {
-                let connection = serve_connection(stream, router.clone(), &graceful);
+                let connection = connection(stream, router.clone(), requests.clone(), app.settings.max_idle);
+                let connection = graceful.watch(connection);
+                let cut_off = cut_off.clone();
                 tokio::spawn(async move {
-                    if let Err(error) = connection.await {
+                    if let Some(Err(error)) = cut_off.run_until_cancelled_owned(connection).await {
                         debug!(%peer, %error, "connection ended");
                     }
                 });
@@ -176,45 +178,30 @@ async fn serve_socket(socket: TcpListener, router: Router, stop: CancellationTok
             Err(error) => {
                 // Out of file descriptors, mostly: wait for some to come free instead of spinning.
                 warn!(%error, "cannot accept a connection");
-                tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+                tokio::time::sleep(Duration::from_millis(100)).await;
             }
         }
     }
     // New connections are refused from here on.
     drop(socket);
-    if tokio::time::timeout(grace, graceful.shutdown()).await.is_err() {
-        warn!("some requests did not finish in time and were cut off");
+    let unfinished = tokio::select! {
+        () = graceful.shutdown() => 0,
+        // What is left are connections without a request: half a head, or a peer that doesn't answer.
+        () = requests.rest(LAST_MOMENT) => 0,
+        () = tokio::time::sleep(app.settings.shutdown_grace) => requests.count(),
+    };
+    if unfinished > 0 {
+        warn!(requests = unfinished, "some requests did not finish in time and were cut off");
     }
-}
-
-/// One connection, HTTP/1.1 or HTTP/2 without TLS, whichever the client speaks.
-fn serve_connection(
-    stream: TcpStream,
-    router: Router,
-    graceful: &GracefulShutdown,
-) -> impl Future<Output = Result<(), Box<dyn std::error::Error + Send + Sync>>> + use<> {
-    // Answers are small and awaited: do not hold them back to fill a packet.
-    let _ = stream.set_nodelay(true);
-    let service = router.map_request(|request: http::Request<hyper::body::Incoming>| request.map(Body::new));
-    let service = service.map_err(|never: Infallible| match never {});
-    let mut builder = auto::Builder::new(TokioExecutor::new());
-    builder
-        .http2()
-        // gRPC senders push megabytes at a time: the defaults would make them wait for window updates.
-        .initial_connection_window_size(4 << 20)
-        .initial_stream_window_size(1 << 20)
-        .max_concurrent_streams(1024)
-        .max_header_list_size(64 << 10);
-    builder.http1().max_buf_size(64 << 10);
-    let stream = TokioIo::new(TypedAddress::new(stream));
-    let connection = builder.serve_connection_with_upgrades(stream, TowerToHyperService::new(service));
-    graceful.watch(connection.into_owned())
+    cut_off.cancel();
 }
 
 #[cfg(test)]
 mod tests {
+    use axum::body::Body;
     use http::{Request, header};
     use http_body_util::BodyExt as _;
+    use tower::ServiceExt as _;
 
     use super::*;
 

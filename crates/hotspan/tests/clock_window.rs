@@ -100,12 +100,18 @@ fn old_files_are_refused_with_the_reason() {
         server.post("/ingest?name=shop.cpu&from=now-20d&until=now-20d", "text/plain", b"main;work 5\n").unwrap();
     assert_eq!(posted.status, 400, "{}", posted.text());
     assert!(posted.text().contains("limits.max_age"), "{}", posted.text());
+    // Of formats with types of their own, whatever is wrong with their content is told so.
+    let speedscope = include_bytes!("../../hotspan-formats/tests/fixtures/py-spy.speedscope.json");
+    let path = "/ingest?name=shop&format=speedscope&from=now-20d&until=now-20d";
+    let posted = server.post(path, "application/json", speedscope).unwrap();
+    assert_eq!(posted.status, 422, "{}", posted.text());
+    assert!(posted.text().contains("limits.max_age"), "{}", posted.text());
     let young = server.post("/api/v1/profiles?service=shop&from=now-6d", "text/plain", b"main;work 5\n").unwrap();
     assert_eq!(young.status, 200, "{}", young.text());
     let flame = server.get_json("/api/v1/query?query=shop.samples&from=now-60d&until=now");
     assert_eq!(flame["flamebearer"]["numTicks"], 5, "{flame}");
     let reason = "hotspan_refused_requests_total{signal=\"profiles\",reason=\"untimely\"}";
-    assert_eq!(metric(&server, reason), 2.0);
+    assert_eq!(metric(&server, reason), 3.0);
 }
 
 /// Scenario: samples of three hours ago come late, and one of them is broken.

@@ -78,8 +78,8 @@ fn what_is_shown_can_be_saved() {
     assert_eq!(value("tempo").0, "off");
 }
 
-/// Scenario: a file with a misspelt key, a wrong value and a wrong section.
-/// Guarantee: each is pointed at by line and column with what was probably meant, and the exit code is 1.
+/// Scenario: a file with a misspelt key, a wrong value and a wrong section, and one that is not UTF-8.
+/// Guarantee: each place is pointed at by line and column with what was probably meant, and the exit code is 1.
 #[test]
 fn check_points_at_what_is_wrong() {
     let folder = tempfile::tempdir().unwrap();
@@ -102,6 +102,12 @@ fn check_points_at_what_is_wrong() {
     let message = text(&served.stderr);
     assert!(message.contains("bad.toml:4:15") && message.contains("--http: http: \"nowhere\""), "{message}");
     assert!(!folder.path().join("data").exists(), "a server with a wrong configuration touched the store");
+    std::fs::write(folder.path().join("latin.toml"), b"[sql]\nmemory = \"caf\xe9\"\n").unwrap();
+    let checked = hotspan(folder.path(), &["config", "check", "latin.toml"], &[]);
+    let place = "latin.toml:2:14: the byte 0xE9 is not UTF-8; save the file as UTF-8";
+    assert!(text(&checked.stdout).contains(place), "{}", text(&checked.stdout));
+    let served = hotspan(folder.path(), &["serve", "--config", "latin.toml"], &[]);
+    assert!(text(&served.stderr).contains(place), "{}", text(&served.stderr));
     let missing = hotspan(folder.path(), &["serve", "--config", "missing.toml"], &[]);
     assert!(text(&missing.stderr).contains("missing.toml"), "{}", text(&missing.stderr));
 }

@@ -14,6 +14,15 @@ use tonic::transport::Endpoint;
 
 const PROTOBUF: &str = "application/x-protobuf";
 
+/// What OTLP says of a request that is not taken.
+#[derive(Clone, PartialEq, Message)]
+struct GrpcStatus {
+    #[prost(int32, tag = "1")]
+    code: i32,
+    #[prost(string, tag = "2")]
+    message: String,
+}
+
 fn span(number: u8) -> Span {
     let now = now_nanos();
     Span {
@@ -29,34 +38,33 @@ fn sample(number: u8) -> TestSample<'static> {
     TestSample { stack: &["main"], value: 1, time: now_nanos(), trace_id: [number; 16], span_id: [number; 8] }
 }
 
-/// Scenario: an endpoint that has OTLP's path already, to which a collector adds its own; on each port.
+/// Scenario: an endpoint that has a path already, that of OTLP's other signal among them, to which a collector adds its own;
+/// with and without a slash at the end; on each port.
 /// Guarantee: what is sent there is stored.
 #[test]
 fn paths_that_collectors_make() {
-    let (_store, server) = Server::configured("");
+    let (_store, server) = Server::configured("ingest.flush_interval = \"5ms\"\n");
     let mut number = 0;
     for port in ["http", "otlp-http", "otlp-grpc"] {
         let send = |path: &str, body: &[u8]| {
             let answer = request(server.address(port), "POST", path, &[("content-type", PROTOBUF)], body).unwrap();
             assert_eq!((answer.status, answer.body.len()), (200, 0), "{port} {path}: {}", answer.text());
         };
-        for path in ["/v1/traces", "/v1/traces/v1/traces"] {
-            number += 1;
-            send(path, &trace_request("shop", vec![span(number)]).encode_to_vec());
-            let trace = format!("/api/traces/{}", format!("{number:02x}").repeat(16));
-            assert_eq!(server.get(&trace).unwrap().status, 200, "{port} {path}");
-        }
-        for path in [
-            "/v1/profiles",
-            "/v1development/profiles",
-            "/v1/profiles/v1development/profiles",
-            "/v1/profiles/v1/profiles",
-            "/v1development/profiles/v1development/profiles",
-        ] {
-            number += 1;
-            send(path, &profile_request("shop", [number; 16], &[sample(number)]).encode_to_vec());
-            let flame = format!("/api/v1/profile?trace_id={}", format!("{number:02x}").repeat(16));
-            assert_eq!(server.get_json(&flame)["flamebearer"]["numTicks"], 1, "{port} {path}");
+        for endpoint in ["", "/v1/traces", "/v1/profiles", "/v1development/profiles", "/otlp"] {
+            for end in ["", "/"] {
+                number += 1;
+                let path = format!("{endpoint}/v1/traces{end}");
+                send(&path, &trace_request("shop", vec![span(number)]).encode_to_vec());
+                let trace = format!("/api/traces/{}", format!("{number:02x}").repeat(16));
+                assert_eq!(server.get(&trace).unwrap().status, 200, "{port} {path}");
+                for name in ["/v1/profiles", "/v1development/profiles"] {
+                    number += 1;
+                    let path = format!("{endpoint}{name}{end}");
+                    send(&path, &profile_request("shop", [number; 16], &[sample(number)]).encode_to_vec());
+                    let flame = format!("/api/v1/profile?trace_id={}", format!("{number:02x}").repeat(16));
+                    assert_eq!(server.get_json(&flame)["flamebearer"]["numTicks"], 1, "{port} {path}");
+                }
+            }
         }
     }
 }
@@ -99,6 +107,59 @@ fn what_is_not_served_is_told_over_grpc() {
     }
 }
 
+/// Scenario: traces at a wrong path of the port that has everything, in protobuf; and a call by Connect of a method that is not.
+/// Guarantee: the first is told in OTLP's words, as on the ports that have OTLP alone; the second in those of Connect.
+#[test]
+fn a_wrong_path_is_told_as_it_was_asked() {
+    let (_store, server) = Server::configured("");
+    let is_protobuf = |headers: &str| headers.to_ascii_lowercase().contains("content-type: application/x-protobuf");
+    for port in ["http", "otlp-http"] {
+        let headers = [("content-type", PROTOBUF)];
+        let answer = request(server.address(port), "POST", "/v2/traces", &headers, b"").unwrap();
+        assert_eq!((answer.status, is_protobuf(&answer.headers)), (404, true), "{port}: {}", answer.headers);
+        let status = GrpcStatus::decode(&answer.body[..]).unwrap();
+        assert_eq!(status.code, 12);
+        assert!(
+            status.message.starts_with("there is nothing at /v2/traces; OTLP over HTTP is at /v1/traces"),
+            "{status:?}"
+        );
+    }
+    let answer = server.post("/querier.v1.QuerierService/Nothing", PROTOBUF, b"").unwrap();
+    let body: Value = serde_json::from_slice(&answer.body).unwrap();
+    assert_eq!((answer.status, &body["code"]), (404, &json!("unimplemented")), "{body}");
+}
+
+/// Scenario: a call with two messages, and one that is marked as compressed without saying how.
+/// Guarantee: refused with a message that says why, and nothing of them is stored; each message alone is taken.
+#[test]
+fn a_call_is_one_message() {
+    let (_store, server) = Server::configured("");
+    let frame = |flags: u8, number: u8| {
+        let message = trace_request("shop", vec![span(number)]).encode_to_vec();
+        [&[flags], (message.len() as u32).to_be_bytes().as_slice(), &message].concat()
+    };
+    let send = |body: &[u8]| {
+        let headers = [("content-type", "application/grpc-web+proto")];
+        let path = "/opentelemetry.proto.collector.trace.v1.TraceService/Export";
+        request(server.address("otlp-grpc"), "POST", path, &headers, body).unwrap().text()
+    };
+    for (body, reason) in [
+        ([frame(0, 1), frame(0, 2)].concat(), "one message"),
+        (frame(1, 1), "the header grpc-encoding names no compression"),
+    ] {
+        let trailers = send(&body);
+        assert!(trailers.contains("grpc-status: 3\r\n") && trailers.contains(reason), "{trailers}");
+    }
+    let status =
+        |number: u8| server.get(&format!("/api/traces/{}", format!("{number:02x}").repeat(16))).unwrap().status;
+    assert_eq!((status(1), status(2)), (404, 404));
+    for number in [1, 2] {
+        let trailers = send(&frame(0, number));
+        assert!(trailers.contains("grpc-status: 0\r\n"), "{trailers}");
+    }
+    assert_eq!((status(1), status(2)), (200, 200));
+}
+
 /// Scenario: metrics and logs, a path that nothing is at, and a GET, on both of OTLP's ports.
 /// Guarantee: a status that is not retried with a body that says what to do, in the encoding of the request, and a count.
 #[test]
@@ -107,6 +168,7 @@ fn what_is_not_served_is_told() {
     let cases = [
         ("POST", "/v1/metrics", 404, "OTEL_METRICS_EXPORTER=none"),
         ("POST", "/v1/logs", 404, "OTEL_LOGS_EXPORTER=none"),
+        ("POST", "/v1/traces/v1/logs/", 404, "OTEL_LOGS_EXPORTER=none"),
         ("POST", "/v2/traces", 404, "/v1/traces"),
         ("GET", "/", 404, "--http"),
         ("GET", "/v1/traces", 405, "POST"),
@@ -128,7 +190,7 @@ fn what_is_not_served_is_told() {
     let metrics = server.get("/metrics").unwrap().text();
     for (signal, reason, count) in [
         ("metrics", "not_stored", 3),
-        ("logs", "not_stored", 2),
+        ("logs", "not_stored", 4),
         ("unknown", "unknown_path", 5),
         ("unknown", "wrong_method", 2),
     ] {

@@ -312,6 +312,23 @@ fn broken_profiles_leave_nothing() {
     assert_eq!(ask_json(&server, "GetProfileStats", &json!({}))["dataIngested"], json!(false));
 }
 
+/// Scenario: an address that says each parameter twice, and one that it does not know.
+/// Guarantee: the first of each counts, as it does for Pyroscope.
+#[test]
+fn the_first_of_repeated_parameters_counts() {
+    let (_store, server) = Server::fresh();
+    let now = now_nanos() / 1_000_000_000;
+    let query = format!(
+        "name=first.cpu&name=second.itimer&from={}&from=1&until={now}&until=2&sampleRate=100&sampleRate=1\
+         &format=folded&format=pprof&spyName=a&spyName=b&units=samples&units=bytes",
+        now - 10
+    );
+    let answer = ingest(&server, &query, "text/plain", b"main;work 5\n");
+    assert_eq!((answer.status, answer.text().as_str()), (200, ""));
+    assert_eq!(total(&flame(&server, CPU, "{service_name=\"first\"}")), 50_000_000);
+    assert_eq!(total(&flame(&server, CPU, "{service_name=\"second\"}")), 0);
+}
+
 /// Scenario: files of every format that profilers leave, uploaded under a trace and span.
 /// Guarantee: the format is found, and the span's samples hold the function that burned.
 #[test]

@@ -85,8 +85,8 @@ fn wait_until_empty(server: &Server) {
 }
 
 /// Scenario: thirty senders each send 6 MiB of 7 announced, and fall silent; the queue has 32 MiB.
-/// Guarantee: those who find no room are told to retry at once, the others are given up, memory stays bounded, and whoever comes
-/// then is served.
+/// Guarantee: those who find no room are told to retry at once, the others when they have been silent for too long and no later;
+/// memory stays bounded, and whoever comes then is served.
 #[test]
 fn half_sent_bodies_are_bounded() {
     let config = "limits.max_bytes = \"8MiB\"\nlimits.max_idle = \"2s\"\ningest.queue_bytes = \"32MiB\"\n";
@@ -103,23 +103,64 @@ fn half_sent_bodies_are_bounded() {
             );
             stream.write_all(head.as_bytes()).unwrap();
             stream.write_all(&vec![0; 6 * MEGABYTE]).unwrap();
+            let sent = Instant::now();
             let mut answer = String::new();
             // The connection is closed behind the answer.
             let _ = stream.read_to_string(&mut answer);
-            answer
+            (answer, sent.elapsed())
         })
     });
     let senders: Vec<_> = senders.collect();
-    let answers: Vec<String> = senders.into_iter().map(|sender| sender.join().unwrap()).collect();
-    let count = |status: &str| answers.iter().filter(|answer| answer.starts_with(status)).count();
-    let (silent, refused) = (count("HTTP/1.1 408"), count("HTTP/1.1 429"));
+    let answers: Vec<(String, Duration)> = senders.into_iter().map(|sender| sender.join().unwrap()).collect();
+    let count = |status: &str| answers.iter().filter(|(answer, _)| answer.starts_with(status)).count();
+    let (silent, refused) = (count("HTTP/1.1 503"), count("HTTP/1.1 429"));
     assert_eq!(silent + refused, 30, "{answers:?}");
     assert!(silent >= 1 && refused >= 20, "{silent} fell silent, {refused} found no room");
-    assert!(answers.iter().any(|answer| answer.contains("limits.max_idle")), "{answers:?}");
+    for (answer, waited) in answers.iter().filter(|(answer, _)| answer.starts_with("HTTP/1.1 503")) {
+        assert!(answer.contains("limits.max_idle") && answer.contains("retry-after: 1\r\n"), "{answer}");
+        assert!(*waited < Duration::from_secs(5), "told after {waited:?}");
+    }
     let grown = server.peak_memory() - before;
     assert!(grown < 120.0, "{grown} MB more than before");
     wait_until_empty(&server);
     assert_eq!(server.post("/v1/traces", PROTOBUF, &spans_of(1, 2, 10)).unwrap().status, 200);
+}
+
+/// Scenario: bodies that stop half way, at every door; over gRPC too.
+/// Guarantee: once the longest silence is over, and no later, each sender is told to retry, in the words of its protocol.
+#[test]
+fn who_falls_silent_is_told_to_retry() {
+    let (_store, server) = Server::configured("limits.max_idle = \"1s\"\n");
+    let doors = [
+        ("/v1/traces", PROTOBUF),
+        ("/v1/profiles", "application/json"),
+        ("/opentelemetry.proto.collector.trace.v1.TraceService/Export", "application/grpc-web+proto"),
+        ("/push.v1.PusherService/Push", "application/json"),
+        ("/ingest?name=shop", "application/octet-stream"),
+        ("/api/v1/profiles?service=shop", "application/octet-stream"),
+    ];
+    let senders = doors.map(|(path, content_type)| {
+        let mut stream = TcpStream::connect(&server.http).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        let head =
+            format!("POST {path} HTTP/1.1\r\nhost: x\r\ncontent-type: {content_type}\r\ncontent-length: 9\r\n\r\n");
+        stream.write_all(head.as_bytes()).unwrap();
+        stream.write_all(b"half").unwrap();
+        (path, content_type, stream)
+    });
+    let began = Instant::now();
+    for (path, content_type, mut stream) in senders {
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).unwrap();
+        let answer = String::from_utf8_lossy(&answer);
+        assert!(began.elapsed() < Duration::from_secs(4), "{path}: told after {:?}", began.elapsed());
+        let is_told = if content_type.contains("grpc") {
+            answer.contains("grpc-status: 14\r\n") && answer.contains("grpc-status-details-bin: ")
+        } else {
+            answer.starts_with("HTTP/1.1 503") && answer.contains("retry-after: 1\r\n")
+        };
+        assert!(is_told && answer.contains("limits.max_idle"), "{path}: {answer}");
+    }
 }
 
 /// Scenario: twenty-four requests of a few kilobytes come at once that unpack to 6 MiB each; the queue has 24 MiB.

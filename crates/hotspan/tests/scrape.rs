@@ -110,19 +110,22 @@ fn a_go_service_is_scraped() {
     assert!(server.get("/metrics").unwrap().text().contains("hotspan_scrapes_total"));
 }
 
-/// Answers every request of a target with a status and a body, until the test ends.
+/// Answers every request of a target with a status and a body, several at once, until the test ends.
 fn target(answer: &'static (dyn Fn(&str) -> (u16, Vec<u8>) + Sync)) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             let Ok(mut stream) = stream else { return };
-            let mut head = [0; 2048];
-            let length = stream.read(&mut head).unwrap_or(0);
-            let path = String::from_utf8_lossy(&head[..length]).split(' ').nth(1).unwrap_or_default().to_owned();
-            let (status, body) = answer(&path);
-            let head = format!("HTTP/1.1 {status} x\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", body.len());
-            let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(&body));
+            std::thread::spawn(move || {
+                let mut head = [0; 2048];
+                let length = stream.read(&mut head).unwrap_or(0);
+                let path = String::from_utf8_lossy(&head[..length]).split(' ').nth(1).unwrap_or_default().to_owned();
+                let (status, body) = answer(&path);
+                let length = body.len();
+                let head = format!("HTTP/1.1 {status} x\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n");
+                let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(&body));
+            });
         }
     });
     address
@@ -175,11 +178,43 @@ fn targets_that_misbehave_are_named() {
     assert!(!types.contains("memory:alloc_space"), "the first scrape of what counts since the start says nothing yet");
 }
 
+/// Scenario: a target that answers whatever it is asked for with its heap, as behind a wrong `path`.
+/// Guarantee: it is down for all that is no heap, told what came instead, and the heap is stored as nothing else.
+#[test]
+fn another_profile_than_was_asked_for_is_refused() {
+    let address = target(&|_| (200, fixture("go-heap.pb.gz")));
+    let config = format!(
+        "[[scrape]]\nservice = 'heaps'\ntargets = ['{address}']\ninterval = '1s'\njitter = '0s'\ndelta = false\n\
+         profiles = ['heap', 'allocs', 'cpu', 'goroutine', 'mutex', 'block', 'threadcreate']\n"
+    );
+    let (_store, server) = Server::configured(&config);
+    let all =
+        |targets: &[Value]| targets.len() == 7 && targets.iter().all(|target| target["scrapes"].as_u64().unwrap() >= 1);
+    let targets = targets_when(&server, "every profile was asked for", all);
+    for target in &targets[..2] {
+        assert_eq!((&target["health"], &target["last_error"]), (&json!("up"), &json!(null)), "{target}");
+    }
+    for target in &targets[2..] {
+        let kind = target["profile"].as_str().unwrap();
+        let reason =
+            format!("the answer is no {kind} profile: it has alloc_objects, alloc_space, inuse_objects, inuse_space");
+        assert_eq!((&target["health"], &target["last_error"]), (&json!("down"), &json!(reason)), "{target}");
+    }
+    let types = server
+        .post("/querier.v1.QuerierService/ProfileTypes", "application/json", b"{\"start\":1,\"end\":4102444800000}")
+        .unwrap()
+        .text();
+    assert!(types.contains("memory:alloc_space:"), "{types}");
+    for kind in ["process_cpu:", "goroutine:", "mutex:", "block:", "threadcreate:"] {
+        assert!(!types.contains(kind), "{types}");
+    }
+}
+
 /// What the target below says was allocated since its start: a hundred bytes more each time that anybody asks.
 static ALLOCATED: AtomicI64 = AtomicI64::new(5000);
 static ALLOCS_ANSWERS: AtomicBool = AtomicBool::new(false);
 
-fn memory_profile() -> Vec<u8> {
+fn memory_profile(allocated: i64) -> Vec<u8> {
     let mut paths = PathTable::default();
     let frame = paths.frame(Frame::named("main.allocate"));
     let path = paths.path(&[frame]);
@@ -190,8 +225,12 @@ fn memory_profile() -> Vec<u8> {
         ..Header::default()
     };
     let mut writer = PprofWriter::new(&header, &paths);
-    writer.sample(path, &[ALLOCATED.fetch_add(100, Relaxed) + 100, 7], []);
+    writer.sample(path, &[allocated, 7], []);
     writer.finish_gzip()
+}
+
+fn growing_memory_profile() -> Vec<u8> {
+    memory_profile(ALLOCATED.fetch_add(100, Relaxed) + 100)
 }
 
 /// Scenario: heap and allocs of one target are scraped; allocs is down at first, and answers later on.
@@ -199,8 +238,8 @@ fn memory_profile() -> Vec<u8> {
 #[test]
 fn allocations_while_one_profile_is_down() {
     let address = target(&|path| match path {
-        "/debug/pprof/heap" => (200, memory_profile()),
-        _ if ALLOCS_ANSWERS.load(Relaxed) => (200, memory_profile()),
+        "/debug/pprof/heap" => (200, growing_memory_profile()),
+        _ if ALLOCS_ANSWERS.load(Relaxed) => (200, growing_memory_profile()),
         _ => (503, b"not now".to_vec()),
     });
     let config = format!(
@@ -223,6 +262,28 @@ fn allocations_while_one_profile_is_down() {
     // The first answer is where counting starts, and an answer may be under way.
     assert!(all > without_allocs && all <= allocated - 100, "{all} of {allocated}");
     assert!(all >= allocated - 500, "{all} of {allocated}");
+}
+
+/// Scenario: allocs of a target hangs; heap, which knows the same last values, answers.
+/// Guarantee: heap is scraped at its interval all the same, and its scrapes take as long as its own answers do.
+#[test]
+fn a_profile_that_hangs_holds_up_no_other() {
+    let address = target(&|path| {
+        if path.ends_with("/allocs") {
+            std::thread::sleep(Duration::from_secs(60));
+        }
+        (200, memory_profile(5000))
+    });
+    let config = format!(
+        "[[scrape]]\nservice = 'memory'\ntargets = ['{address}']\nprofiles = ['heap', 'allocs']\n\
+         interval = '1s'\njitter = '0s'\ntimeout = '30s'\n"
+    );
+    let (_store, server) = Server::configured(&config);
+    let heap_often = |targets: &[Value]| targets.len() == 2 && targets[0]["scrapes"].as_u64().unwrap() >= 4;
+    let targets = targets_when(&server, "heap was scraped several times", heap_often);
+    assert_eq!((&targets[0]["profile"], &targets[0]["failures"]), (&json!("heap"), &json!(0)));
+    assert_eq!((&targets[1]["profile"], &targets[1]["scrapes"]), (&json!("allocs"), &json!(0)), "it still hangs");
+    assert!(targets[0]["last_scrape_seconds"].as_f64().unwrap() < 5.0, "{}", targets[0]);
 }
 
 /// Scenario: targets of two tenants, asked for by each, by a stranger and by nobody in particular.
@@ -264,6 +325,15 @@ fn a_wrong_scrape_is_refused() {
         !output.status.success() && text.contains("hotspan.toml:4:12: scrape.profiles: [\"memory\"] is not"),
         "{text}"
     );
+    let repeated = "[[scrape]]\nservice = 'a'\ntargets = ['b:1', 'http://b:1/']\n\
+                    [[scrape]]\nservice = 'a'\ntargets = ['b:1']\nprofiles = ['goroutine', 'cpu', 'profile']\n";
+    std::fs::write(&file, repeated).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_hotspan")).args(["config", "check"]).arg(&file).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(!output.status.success(), "{text}");
+    for part in ["hotspan.toml:3:11: scrape.targets: ", "hotspan.toml:7:12: scrape.profiles: ", "cpu"] {
+        assert!(text.contains(part), "{text}");
+    }
     std::fs::write(&file, "[[scrape]]\nservice = 'a'\ntargets = ['b:1']\n").unwrap();
     let show = |more: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_hotspan"));

@@ -154,7 +154,7 @@ pub static KEYS: &[Key] = &[
         "limits.max_idle",
         Duration,
         max_idle,
-        "Longest silence in the middle of a request; then it is refused, and its memory is given back"
+        "Longest silence in the middle of a request; then it is refused, and its memory is given back. Where no whole head has come, the connection is closed"
     )
     .at_least("100ms"),
     key!(

@@ -1,12 +1,13 @@
 //! The keys of a `[[scrape]]`, which may stand in a file as often as there are services to ask.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use hotspan_model::Labels;
 
 use super::units::duration_text;
 use crate::parse_duration;
-use crate::scrape::{ProfileKind, ScrapeJob};
+use crate::scrape::{ProfileKind, ScrapeJob, base_address};
 
 /// A value as it stands in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -180,13 +181,32 @@ impl ScrapeKey {
 
     /// Takes a value; one that is wrong changes nothing and is explained.
     pub fn write(&self, job: &mut ScrapeJob, value: &ScrapeValue) -> Result<(), String> {
-        (self.read)(job, value).ok_or_else(|| format!("scrape.{}: {} is not {}", self.name, value.toml(), self.allowed))
+        let mut read = job.clone();
+        (self.read)(&mut read, value)
+            .ok_or_else(|| format!("scrape.{}: {} is not {}", self.name, value.toml(), self.allowed))?;
+        if let Some(repeated) = repeated(&read) {
+            return Err(format!("scrape.{}: {repeated}; name it once", self.name));
+        }
+        *job = read;
+        Ok(())
     }
 
     /// Its value in a job.
     pub fn value(&self, job: &ScrapeJob) -> ScrapeValue {
         (self.show)(job)
     }
+}
+
+/// What a job would ask for twice at each interval, which would count twice.
+fn repeated(job: &ScrapeJob) -> Option<String> {
+    let mut kinds = HashSet::new();
+    if let Some(kind) = job.profiles.iter().find(|kind| !kinds.insert(**kind)) {
+        let also = if *kind == ProfileKind::Cpu { " (profile is another name of it)" } else { "" };
+        return Some(format!("{} is there twice{also}", kind.name()));
+    }
+    let mut addresses = HashSet::new();
+    let target = job.targets.iter().find(|target| !addresses.insert(base_address(target)))?;
+    Some(format!("{target:?} is there twice"))
 }
 
 /// What is missing from a job that has been read.
@@ -219,5 +239,30 @@ mod tests {
             assert!(!key.doc.contains('|') && !key.doc.contains('\n'));
         }
         assert_eq!((missing(&job), missing(&ScrapeJob::default())), (None, Some("service")));
+    }
+
+    /// Scenario: profiles and targets that are named twice, in the same words and in others, and some that only look alike.
+    /// Guarantee: what would be asked twice is named and changes nothing; the others are taken.
+    #[test]
+    fn nothing_is_asked_twice() {
+        let write = |name: &str, texts: &[&str]| {
+            let value = ScrapeValue::Texts(texts.iter().map(|text| (*text).to_owned()).collect());
+            let mut job = ScrapeJob::default();
+            let written = ScrapeKey::named(name).unwrap().write(&mut job, &value);
+            (written, job)
+        };
+        for (name, texts, message) in [
+            ("profiles", ["goroutine", "heap", "goroutine"], "scrape.profiles: goroutine is there twice; name it once"),
+            ("profiles", ["cpu", "heap", "profile"], "cpu is there twice (profile is another name of it)"),
+            ("targets", ["a:1", "b:1", "a:1"], "scrape.targets: \"a:1\" is there twice; name it once"),
+            ("targets", ["a:1", "b:1", "http://a:1/"], "\"http://a:1/\" is there twice"),
+        ] {
+            let (written, job) = write(name, &texts);
+            let error = written.unwrap_err();
+            assert!(error.contains(message), "{error}");
+            assert_eq!(job, ScrapeJob::default());
+        }
+        write("profiles", &["heap", "allocs", "mutex", "block"]).0.unwrap();
+        write("targets", &["a:1", "a:2", "https://a:1"]).0.unwrap();
     }
 }

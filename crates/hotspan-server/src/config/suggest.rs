@@ -28,6 +28,9 @@ pub fn nearest_section(name: &str) -> Option<&'static str> {
 /// The variable that was probably meant by an unknown one. Stricter than for files, since the environment is
 /// full of variables that are meant for others.
 pub fn nearest_variable(name: &str) -> Option<String> {
+    if let Some(key) = name.strip_prefix("HOTSPAN_").and_then(key_of_short_name) {
+        return Some(key.variable());
+    }
     let mut variables: Vec<String> = KEYS.iter().map(Key::variable).collect();
     variables.sort_by_key(|variable| distance(name, variable));
     let nearest = variables.into_iter().next()?;
@@ -35,6 +38,19 @@ pub fn nearest_variable(name: &str) -> Option<String> {
         name.strip_prefix("HOTSPAN_").is_some_and(|rest| rest.starts_with(&format!("{}_", section.to_uppercase())))
     });
     (in_section || distance(name, &nearest) <= 2).then_some(nearest)
+}
+
+/// The key of a variable that is named after less than a key's full name: a flag, the end of one key alone, or a section, of
+/// which the first key is the most usual.
+fn key_of_short_name(rest: &str) -> Option<&'static Key> {
+    let short = rest.to_lowercase();
+    let flag = short.replace('_', "-");
+    let mut same_end = KEYS.iter().filter(|key| last_part(key.name) == short);
+    let only = same_end.next().filter(|_| same_end.next().is_none());
+    KEYS.iter()
+        .find(|key| key.flag == Some(flag.as_str()))
+        .or(only)
+        .or_else(|| KEYS.iter().find(|key| key.section() == Some(short.as_str())))
 }
 
 fn last_part(name: &str) -> &str {
@@ -65,7 +81,7 @@ fn distance(from: &str, to: &str) -> usize {
 mod tests {
     use super::*;
 
-    /// Scenario: names with a slip of the pen, in the wrong section, or of something else altogether.
+    /// Scenario: names with a slip of the pen, in the wrong section, cut short, or of something else altogether.
     /// Guarantee: the key that was meant is named, and nothing is where nothing is near.
     #[test]
     fn the_nearest_name_is_found() {
@@ -80,6 +96,15 @@ mod tests {
         let variable = |name| nearest_variable(name);
         assert_eq!(variable("HOTSPAN_HTPP").as_deref(), Some("HOTSPAN_HTTP"));
         assert!(variable("HOTSPAN_RETENTION_TRACES").is_some());
+        for (short, meant) in [
+            ("HOTSPAN_SELF_TRACING", "HOTSPAN_SELF_TRACING_ENABLED"),
+            ("HOTSPAN_FLUSH_INTERVAL", "HOTSPAN_INGEST_FLUSH_INTERVAL"),
+            ("HOTSPAN_COMPACT_AFTER", "HOTSPAN_COMPACTION_FIRST_LEVEL_AGE"),
+            ("HOTSPAN_MAX_BYTES", "HOTSPAN_LIMITS_MAX_BYTES"),
+            ("HOTSPAN_LOG", "HOTSPAN_LOG_LEVEL"),
+        ] {
+            assert_eq!(variable(short).as_deref(), Some(meant), "{short}");
+        }
         assert_eq!(variable("HOTSPAN_PROFILING_CPU_RATE"), None);
         assert_eq!(variable("HOTSPAN_SERVICE_PORT"), None);
     }

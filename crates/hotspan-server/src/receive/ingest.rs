@@ -10,8 +10,7 @@ use hotspan_formats::app_name::AppName;
 use hotspan_formats::{DecodeOptions, Encoding, Fault};
 use hotspan_lake::catalog::now_nanos;
 use hotspan_model::labels::SERVICE_NAME;
-use http::{HeaderValue, StatusCode, header};
-use serde::Deserialize;
+use http::{HeaderValue, StatusCode, Uri, header};
 
 use super::ingest_body::{UploadBody, content_type};
 use super::ingest_format::{IngestFormat, decode_ingest};
@@ -27,17 +26,32 @@ pub(crate) fn ingest_routes() -> Router<Arc<App>> {
 }
 
 /// All texts: a number that can't be read falls back to a default instead of costing a profile.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[derive(Debug)]
 struct IngestParameters {
     name: String,
     from: String,
     until: String,
-    #[serde(rename = "sampleRate")]
     sample_rate: String,
-    #[serde(rename = "spyName")]
     spy_name: String,
     format: String,
+}
+
+impl IngestParameters {
+    /// Those of an address. Of one that is there twice the first counts, as it does for Pyroscope.
+    fn of(uri: &Uri) -> Result<Self, Refusal> {
+        let Query(pairs) = Query::<Vec<(String, String)>>::try_from_uri(uri)
+            .map_err(|error| Refusal::Invalid(format!("the parameters can't be read: {}", error.body_text())))?;
+        let first = |name: &str| pairs.iter().find(|(key, _)| key == name).map(|(_, value)| value.clone());
+        let text = |name: &str| first(name).unwrap_or_default();
+        Ok(Self {
+            name: text("name"),
+            from: text("from"),
+            until: text("until"),
+            sample_rate: text("sampleRate"),
+            spy_name: text("spyName"),
+            format: text("format"),
+        })
+    }
 }
 
 async fn ingest(State(app): State<Arc<App>>, request: Request) -> Response {
@@ -51,9 +65,7 @@ async fn ingest(State(app): State<Arc<App>>, request: Request) -> Response {
 /// Takes a request in; an error comes with whether the format has types of its own, which decides its status.
 async fn take(app: &Arc<App>, request: Request) -> Result<(), (Refusal, bool)> {
     let untyped = |refusal: Refusal| (refusal, false);
-    let parameters = Query::<IngestParameters>::try_from_uri(request.uri())
-        .map_err(|error| untyped(Refusal::Invalid(format!("the parameters can't be read: {}", error.body_text()))))?;
-    let Query(parameters) = parameters;
+    let parameters = IngestParameters::of(request.uri()).map_err(untyped)?;
     let name = AppName::parse(&parameters.name)
         .map_err(|error| untyped(Refusal::Invalid(format!("name {:?}: {error}", parameters.name))))?;
     let mut intake = Intake::of_data(app);
@@ -91,7 +103,7 @@ fn refuse(app: &App, refusal: &Refusal, typed: bool) -> Response {
     app.metrics.refused(SIGNAL, refusal.reason());
     let status = match refusal {
         Refusal::Profile(error) if typed && error.fault != Fault::TooLarge => StatusCode::UNPROCESSABLE_ENTITY,
-        Refusal::Invalid(_) if typed => StatusCode::UNPROCESSABLE_ENTITY,
+        Refusal::Invalid(_) | Refusal::Untimely(_) if typed => StatusCode::UNPROCESSABLE_ENTITY,
         other => other.http_status(),
     };
     let mut response = rpc_error(Protocol::Unary, refusal.code(), status, &refusal.to_string());

@@ -83,9 +83,12 @@ impl<'a> Intake<'a> {
     pub(crate) async fn read(&mut self, body: Body, headers: &HeaderMap) -> Result<Bytes, BodyError> {
         let mut pieces = body.into_data_stream();
         let read = self.collect(&mut pieces, announced_length(headers)).await;
-        if read.is_err() {
+        if let Err(error) = &read {
             self.release();
-            self.discard(&mut pieces).await;
+            // Who fell silent is not waited for a second time.
+            if !matches!(error, BodyError::Interrupted(_)) {
+                self.discard(&mut pieces).await;
+            }
         }
         read
     }

@@ -19,6 +19,7 @@ mod upload_name;
 pub(crate) use ingest::ingest_routes;
 pub(crate) use ingest_rows::store_scraped;
 pub(crate) use intake::{BodyError, Intake};
+pub(crate) use not_here::unknown_otlp_path;
 pub(crate) use otlp::{otlp_alone, otlp_routes};
 pub(crate) use push::push_routes;
 pub(crate) use refusal::Refusal;

@@ -27,14 +27,23 @@ pub(super) async fn other_signal(State(app): State<Arc<App>>, request: Request) 
         .await
 }
 
-/// A path that nothing is at.
+/// A path that nothing is at, on a port that has OTLP alone.
 pub(super) async fn unknown_path(State(app): State<Arc<App>>, request: Request) -> Response {
+    nothing_there(&app, request, ", and all else is on the port of --http").await
+}
+
+/// The same for what looks like OTLP on the port that has all else too.
+pub(crate) async fn unknown_otlp_path(app: &App, request: Request) -> Response {
+    nothing_there(app, request, "").await
+}
+
+async fn nothing_there(app: &App, request: Request, elsewhere: &str) -> Response {
     let message = format!(
         "there is nothing at {}; OTLP over HTTP is at /v1/traces and /v1/profiles, OTLP over gRPC has TraceService and \
-         ProfilesService, and all else is on the port of --http",
+         ProfilesService{elsewhere}",
         request.uri().path()
     );
-    answer(&app, request, UNKNOWN, &Refusal::NotHere { status: StatusCode::NOT_FOUND, reason: "unknown_path", message })
+    answer(app, request, UNKNOWN, &Refusal::NotHere { status: StatusCode::NOT_FOUND, reason: "unknown_path", message })
         .await
 }
 

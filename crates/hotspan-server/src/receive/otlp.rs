@@ -57,20 +57,27 @@ pub(crate) fn otlp_alone(app: Arc<App>) -> Router {
     otlp_routes().fallback(unknown_path).method_not_allowed_fallback(wrong_method).with_state(app)
 }
 
-/// OTLP over gRPC and HTTP, over the latter also under the paths that a collector makes of an endpoint which has a path already.
+/// Paths that an endpoint may have already when a collector or an SDK adds its own: one `endpoint` may serve several signals.
+const ENDPOINT_PATHS: [&str; 5] = ["", "/otlp", "/v1/traces", "/v1/profiles", "/v1development/profiles"];
+
+/// OTLP over gRPC and HTTP, over the latter also under the paths that are made of an endpoint which has a path already.
 pub(crate) fn otlp_routes() -> Router<Arc<App>> {
     let mut routes = Router::new()
         .route("/opentelemetry.proto.collector.trace.v1.TraceService/Export", post(export_traces))
         .route("/opentelemetry.proto.collector.profiles.v1development.ProfilesService/Export", post(export_profiles))
         .route("/opentelemetry.proto.collector.metrics.v1.MetricsService/Export", post(other_signal))
-        .route("/opentelemetry.proto.collector.logs.v1.LogsService/Export", post(other_signal))
-        .route("/v1/metrics", post(other_signal))
-        .route("/v1/logs", post(other_signal))
-        .route("/v1/traces", post(export_traces))
-        .route("/v1/traces/v1/traces", post(export_traces));
-    for prefix in ["", "/v1/profiles", "/v1development/profiles"] {
-        for path in ["/v1/profiles", "/v1development/profiles"] {
-            routes = routes.route(&format!("{prefix}{path}"), post(export_profiles));
+        .route("/opentelemetry.proto.collector.logs.v1.LogsService/Export", post(other_signal));
+    for endpoint in ENDPOINT_PATHS {
+        let paths = [
+            ("/v1/traces", post(export_traces)),
+            ("/v1/profiles", post(export_profiles)),
+            ("/v1development/profiles", post(export_profiles)),
+            ("/v1/metrics", post(other_signal)),
+            ("/v1/logs", post(other_signal)),
+        ];
+        for (path, method) in paths {
+            routes = routes.route(&format!("{endpoint}{path}"), method.clone());
+            routes = routes.route(&format!("{endpoint}{path}/"), method);
         }
     }
     routes

@@ -97,15 +97,14 @@ impl Refusal {
     /// The gRPC code, which also decides whether senders retry.
     pub(crate) fn code(&self) -> Code {
         match self {
-            Self::NotServing(_) | Self::OutOfSpace | Self::StoreFailed(_) => Code::Unavailable,
+            // Nothing is wrong with what a slow network cut off: sent again, it may come whole.
+            Self::NotServing(_) | Self::OutOfSpace | Self::StoreFailed(_) | Self::Interrupted(_) => Code::Unavailable,
             Self::Overloaded
             | Self::TooLarge { .. }
             | Self::Expands(_)
             | Self::FileTooLarge { .. }
             | Self::NoChunks { .. } => Code::ResourceExhausted,
-            Self::Invalid(_) | Self::Untimely(_) | Self::Profile(_) | Self::Part { .. } | Self::Interrupted(_) => {
-                Code::InvalidArgument
-            }
+            Self::Invalid(_) | Self::Untimely(_) | Self::Profile(_) | Self::Part { .. } => Code::InvalidArgument,
             Self::Unsupported(_) | Self::NotHere { .. } => Code::Unimplemented,
             Self::NoTenant => Code::Unauthenticated,
         }
@@ -120,7 +119,6 @@ impl Refusal {
             Self::Profile(error) | Self::Part { error, .. } if error.fault == Fault::TooLarge => {
                 http::StatusCode::PAYLOAD_TOO_LARGE
             }
-            Self::Interrupted(_) => http::StatusCode::REQUEST_TIMEOUT,
             Self::Unsupported(_) => http::StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::NotHere { status, .. } => *status,
             other => other.code().http_status(),
@@ -130,7 +128,7 @@ impl Refusal {
     /// When to try again; none if trying again can't help.
     pub(crate) fn retry_after(&self) -> Option<Duration> {
         match self {
-            Self::NotServing(_) | Self::Overloaded => Some(RETRY_WHEN_FULL),
+            Self::NotServing(_) | Self::Overloaded | Self::Interrupted(_) => Some(RETRY_WHEN_FULL),
             Self::OutOfSpace | Self::StoreFailed(_) => Some(RETRY_WHEN_FAILED),
             _ => None,
         }

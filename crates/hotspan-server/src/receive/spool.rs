@@ -41,9 +41,12 @@ impl Spooled {
     ) -> Result<Self, Refusal> {
         let mut pieces = body.into_data_stream();
         let read = Self::collect(&mut pieces, announced, limits, folder, intake).await;
-        if read.is_err() {
+        if let Err(refusal) = &read {
             intake.release();
-            intake.discard(&mut pieces).await;
+            // Who fell silent is not waited for a second time.
+            if !matches!(refusal, Refusal::Interrupted(_)) {
+                intake.discard(&mut pieces).await;
+            }
         }
         read
     }

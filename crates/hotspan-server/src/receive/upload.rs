@@ -13,7 +13,7 @@ use hotspan_formats::{DecodeOptions, Encoding, Fault, Limits, TextType, decode_f
 use hotspan_lake::catalog::now_nanos;
 use hotspan_model::labels::SERVICE_NAME;
 use hotspan_model::{Link, ProfileType};
-use http::{HeaderMap, Uri};
+use http::{HeaderMap, HeaderValue, Uri, header};
 use serde_json::{Value, json};
 
 use super::ingest_body::{UploadBody, content_type};
@@ -38,7 +38,11 @@ pub(crate) fn upload_routes() -> Router<Arc<App>> {
 async fn upload(State(app): State<Arc<App>>, request: Request) -> Result<Json<Value>, Response> {
     take(&app, request).await.map_err(|refusal| {
         app.metrics.refused(SIGNAL, refusal.reason());
-        rpc_error(Protocol::Unary, refusal.code(), refusal.http_status(), &refusal.to_string())
+        let mut response = rpc_error(Protocol::Unary, refusal.code(), refusal.http_status(), &refusal.to_string());
+        if let Some(wait) = refusal.retry_after() {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(wait.as_secs().max(1)));
+        }
+        response
     })
 }
 

@@ -1,5 +1,7 @@
 //! What was added between two scrapes of a profile that counts since the start of its process.
 
+use std::time::Instant;
+
 use hashbrown::HashMap;
 use hotspan_model::{Profile, ProfileSet};
 
@@ -13,15 +15,25 @@ pub(super) struct LastValues {
 }
 
 /// What a scrape found, to be remembered when its profiles are stored.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Found {
+    asked: Instant,
+    answered: Instant,
     by_type: Vec<(String, Snapshot)>,
 }
 
-#[derive(Debug, Default)]
+impl Found {
+    /// Nothing yet, in an answer whose values were taken between these two moments.
+    pub(super) fn between(asked: Instant, answered: Instant) -> Self {
+        Self { asked, answered, by_type: Vec::new() }
+    }
+}
+
+#[derive(Debug)]
 struct Snapshot {
     values: HashMap<StackKey, i64>,
     time: i64,
+    answered: Instant,
 }
 
 impl Snapshot {
@@ -33,9 +45,9 @@ impl Snapshot {
 
 impl LastValues {
     /// Turns a profile of values since the start into one of what was added since the last scrape, and notes what
-    /// it found. False if there was no last scrape: then nothing can be said yet.
+    /// it found. False if nothing can be said: there was no last scrape, or its values are later than these.
     pub(super) fn subtract(&self, set: &ProfileSet<'_>, profile: &mut Profile<'_>, found: &mut Found) -> bool {
-        let mut now = Snapshot { time: profile.time, ..Snapshot::default() };
+        let mut now = Snapshot { values: HashMap::new(), time: profile.time, answered: found.answered };
         let key_of = |sample: &hotspan_model::Sample| {
             let labels = set.label_sets.get(sample.labels as usize).map_or(0, |labels| labels.identity().1);
             (set.paths.node_id(sample.path).0, labels)
@@ -48,6 +60,10 @@ impl LastValues {
         let last = self.by_type.get(&profile_type);
         // Counters that went back are those of a new process: all of its values were added since.
         let same_process = last.filter(|last| now.goes_on_from(last));
+        // Unless both were under way at once: then these values are the earlier ones, and all of them are counted already.
+        if same_process.is_none() && last.is_some_and(|last| last.answered > found.asked) {
+            return false;
+        }
         let mut open: HashMap<StackKey, i64> = same_process.map(|last| last.values.clone()).unwrap_or_default();
         for sample in &mut profile.samples {
             // Several samples may share a stack; what was there before is taken from the first ones.
@@ -82,6 +98,8 @@ impl LastValues {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use hotspan_model::{Frame, ProfileType, Sample};
 
     use super::*;
@@ -110,8 +128,19 @@ mod tests {
         values: &[(&'static str, i64)],
         is_stored: bool,
     ) -> Option<(i64, Vec<i64>)> {
+        let now = Instant::now();
+        added_between((now, now), last, time, values, is_stored)
+    }
+
+    fn added_between(
+        (asked, answered): (Instant, Instant),
+        last: &mut LastValues,
+        time: i64,
+        values: &[(&'static str, i64)],
+        is_stored: bool,
+    ) -> Option<(i64, Vec<i64>)> {
         let (set, mut profile) = scraped(time, values);
-        let mut found = Found::default();
+        let mut found = Found::between(asked, answered);
         let known = last.subtract(&set, &mut profile, &mut found);
         last.remember(found, is_stored);
         known.then(|| (profile.duration, profile.samples.iter().map(|sample| sample.value).collect()))
@@ -138,9 +167,28 @@ mod tests {
         added(&mut last, 100, &[("a", 10)]);
         let (set, mut profile) = scraped(115, &[("a", 17), ("b", 5)]);
         profile.samples[1].timed = true;
-        assert!(last.subtract(&set, &mut profile, &mut Found::default()));
+        let now = Instant::now();
+        assert!(last.subtract(&set, &mut profile, &mut Found::between(now, now)));
         let times: Vec<i64> = profile.samples.iter().map(|sample| sample.time).collect();
         assert_eq!((profile.time, times), (100, vec![100, 115]));
+    }
+
+    /// Scenario: two scrapes that know the same last values are under way at once, and the one that was taken later is
+    /// through first; afterwards the process starts again.
+    /// Guarantee: what the earlier one holds is not counted again, as a new process would be, and the new process is.
+    #[test]
+    fn scrapes_that_overtake_each_other_count_once() {
+        let mut last = LastValues::default();
+        let start = Instant::now();
+        let at = |second| start + Duration::from_secs(second);
+        let mut scrape = |asked, answered, time, value| {
+            added_between((at(asked), at(answered)), &mut last, time, &[("a", value), ("b", 5)], true)
+        };
+        assert_eq!(scrape(0, 1, 100, 10), None);
+        assert_eq!(scrape(3, 4, 103, 17), Some((3, vec![7])));
+        assert_eq!(scrape(2, 5, 102, 12), None, "taken before, though it came after");
+        assert_eq!(scrape(3, 6, 105, 20), Some((2, vec![3])), "under way at the same time, and later");
+        assert_eq!(scrape(7, 8, 107, 2), Some((2, vec![2, 5])), "restarted");
     }
 
     /// Scenario: profiles that could not be stored, the first of all and some later ones.

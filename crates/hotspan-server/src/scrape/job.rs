@@ -125,8 +125,69 @@ impl ProfileKind {
         matches!(self, Self::Heap | Self::Allocs)
     }
 
+    /// Whether this sample type tells a profile of this kind from those of others.
+    fn is_told_by(self, sample_type: &str) -> bool {
+        match self {
+            Self::Cpu => matches!(sample_type, "cpu" | "wall"),
+            Self::Heap | Self::Allocs => {
+                let starts = ["alloc", "inuse"];
+                starts.iter().any(|start| sample_type.starts_with(start)) || matches!(sample_type, "space" | "objects")
+            }
+            Self::Goroutine => matches!(sample_type, "goroutine" | "goroutines"),
+            Self::Mutex | Self::Block => matches!(sample_type, "contentions" | "delay"),
+            Self::ThreadCreate => sample_type == "threadcreate",
+        }
+    }
+
+    /// Refuses a profile that is of another kind by its sample types. Not only Go offers profiles in this way: types that tell
+    /// nothing are taken.
+    pub(super) fn check(self, sample_types: &[&str]) -> Result<(), String> {
+        let is_told = |kind: Self| sample_types.iter().any(|sample_type| kind.is_told_by(sample_type));
+        if is_told(self) || !Self::ALL.into_iter().any(is_told) {
+            return Ok(());
+        }
+        let found: String = sample_types.join(", ").chars().take(200).collect();
+        Err(format!("the answer is no {} profile: it has {found}", self.name()))
+    }
+
     /// The kind of this name; `profile` is what Go calls the CPU profile.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name || kind.path() == name)
+    }
+}
+
+/// Where a target is, the same however it is written: with or without `http://` in front and a slash at its end.
+pub(crate) fn base_address(target: &str) -> String {
+    let target = target.trim_end_matches('/');
+    if target.contains("://") { target.to_owned() } else { format!("http://{target}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Scenario: the sample types of what Go and others answer, for every kind.
+    /// Guarantee: each kind takes its own and what tells nothing, and refuses those of others by name.
+    #[test]
+    fn answers_of_another_kind_are_refused() {
+        use ProfileKind::{Allocs, Block, Cpu, Goroutine, Heap, Mutex, ThreadCreate};
+        let go_heap = ["alloc_objects", "alloc_space", "inuse_objects", "inuse_space"];
+        let answers: [(&[&str], &[ProfileKind]); 9] = [
+            (&["samples", "cpu"], &[Cpu]),
+            (&["sample", "wall"], &[Cpu]),
+            (&go_heap, &[Heap, Allocs]),
+            (&["objects", "space"], &[Heap, Allocs]),
+            (&["goroutine"], &[Goroutine]),
+            (&["contentions", "delay"], &[Mutex, Block]),
+            (&["threadcreate"], &[ThreadCreate]),
+            (&["cpu", "alloc_space"], &[Cpu, Heap, Allocs]),
+            (&["samples", "time"], &ProfileKind::ALL),
+        ];
+        for (sample_types, kinds) in answers {
+            for kind in ProfileKind::ALL {
+                assert_eq!(kind.check(sample_types).is_ok(), kinds.contains(&kind), "{kind:?} {sample_types:?}");
+            }
+        }
+        assert_eq!(Cpu.check(&["alloc_space"]).unwrap_err(), "the answer is no cpu profile: it has alloc_space");
     }
 }

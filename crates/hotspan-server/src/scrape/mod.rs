@@ -18,6 +18,7 @@ use hotspan_formats::{DecodeOptions, expanded, into_owned, pprof};
 use hotspan_lake::catalog::now_nanos;
 use hotspan_model::labels::SERVICE_NAME;
 use hotspan_model::{Profile, ProfileSet};
+pub(crate) use job::base_address;
 pub use job::{ProfileKind, ScrapeJob};
 pub(crate) use status::ScrapeStatus;
 use status::TargetStatus;
@@ -77,9 +78,8 @@ fn cpu_seconds(job: &ScrapeJob) -> u64 {
 }
 
 fn address(job: &ScrapeJob, target: &str, kind: ProfileKind) -> String {
-    let base = if target.contains("://") { target.to_owned() } else { format!("http://{target}") };
     let path = job.path.trim_matches('/');
-    let mut url = format!("{}/{path}/{}", base.trim_end_matches('/'), kind.path());
+    let mut url = format!("{}/{path}/{}", base_address(target), kind.path());
     if kind == ProfileKind::Cpu {
         url.push_str(&format!("?seconds={}", cpu_seconds(job)));
     }
@@ -115,8 +115,8 @@ impl Scraper {
                 () = stop.cancelled() => return,
             }
             let started = Instant::now();
-            let outcome = tokio::select! {
-                outcome = self.scrape() => outcome,
+            let (length, outcome) = tokio::select! {
+                scraped = self.scrape() => scraped,
                 () = stop.cancelled() => return,
             };
             match (&outcome, was_down) {
@@ -126,30 +126,31 @@ impl Scraper {
                 _ => {}
             }
             was_down = outcome.is_err();
-            self.status.note(now_nanos(), started.elapsed(), &outcome);
+            self.status.note(now_nanos(), length, &outcome);
             wait = self.job.interval.saturating_sub(started.elapsed()) + random_below(self.job.jitter);
         }
     }
 
-    /// Fetches and stores once; says how many samples there were, or what went wrong.
-    async fn scrape(&self) -> Result<usize, String> {
-        // Held until it is known whether all is stored: of two that share it, the later one has the later values.
-        let mut last = self.last.lock().await;
-        let body = self.fetch().await?;
-        let mut set = {
-            let (options, kind) = (self.options(), self.kind);
-            let decode = move || -> Result<ProfileSet<'static>, String> {
-                let plain = expanded(&body, &options.limits).map_err(|error| error.to_string())?;
-                let set = pprof::decode(&plain, &options)
-                    .map_err(|error| format!("the answer is no {} profile in pprof: {error}", kind.name()))?;
-                Ok(into_owned(set))
-            };
-            tokio::task::spawn_blocking(decode).await.map_err(|error| error.to_string())??
+    /// Fetches and stores once; how long the answer took, and how many samples there were, or what went wrong.
+    async fn scrape(&self) -> (Duration, Result<usize, String>) {
+        let asked = Instant::now();
+        let fetched = self.fetch().await;
+        let answered = Instant::now();
+        let stored = match fetched {
+            Ok(body) => self.store(body, Found::between(asked, answered)).await,
+            Err(error) => Err(error),
         };
+        (answered - asked, stored)
+    }
+
+    /// Stores what is new in an answer; how many samples that are.
+    async fn store(&self, body: Vec<u8>, mut found: Found) -> Result<usize, String> {
+        let mut set = self.decoded(body).await?;
+        // Held until it is known whether all is stored, but not while anybody waits for the target.
+        let mut last = self.last.lock().await;
         let mut profiles: Vec<Profile<'_>> = std::mem::take(&mut set.profiles);
         let allocs_has_them = self.allocs.as_ref().is_some_and(|allocs| !allocs.is_down());
         profiles.retain(|profile| self.kind.keeps(&profile.profile_type.sample_type, allocs_has_them));
-        let mut found = Found::default();
         profiles.retain_mut(|profile| {
             let cumulative = self.job.delta && self.kind.is_cumulative(&profile.profile_type.sample_type);
             !cumulative || last.subtract(&set, profile, &mut found)
@@ -158,6 +159,19 @@ impl Scraper {
         let stored = store_scraped(&self.app, self.job.tenant.clone(), set).await;
         last.remember(found, stored.is_ok());
         stored.map_err(|refusal| refusal.to_string())
+    }
+
+    async fn decoded(&self, body: Vec<u8>) -> Result<ProfileSet<'static>, String> {
+        let (options, kind) = (self.options(), self.kind);
+        let decode = move || {
+            let plain = expanded(&body, &options.limits).map_err(|error| error.to_string())?;
+            let set = pprof::decode(&plain, &options)
+                .map_err(|error| format!("the answer is no {} profile in pprof: {error}", kind.name()))?;
+            let sample_types = set.profiles.iter().map(|profile| profile.profile_type.sample_type.as_str());
+            kind.check(&sample_types.collect::<Vec<_>>())?;
+            Ok(into_owned(set))
+        };
+        tokio::task::spawn_blocking(decode).await.map_err(|error| error.to_string())?
     }
 
     async fn fetch(&self) -> Result<Vec<u8>, String> {
