@@ -143,6 +143,8 @@ impl FromStr for ProfileType {
         let mut parts: Vec<&str> = canonical.split(':').collect();
         if parts.len() == 6 && parts[5] == "delta" {
             parts.pop();
+            // Spaces at the end of a type are never part of it.
+            parts[4] = parts[4].trim_end();
         }
         let wrong = || ProfileTypeError { text: text.to_owned() };
         let parts: [&str; 5] = parts.try_into().map_err(|_| wrong())?;
@@ -180,5 +182,14 @@ mod tests {
         assert_eq!("goroutines:goroutine:count:goroutine:count".parse::<ProfileType>(), "goroutine".parse());
         assert_eq!("process_cpu:cpu:nanoseconds:wall:nanoseconds".parse::<ProfileType>().unwrap(), ProfileType::cpu());
         assert!("process_cpu:cpu".parse::<ProfileType>().unwrap_err().to_string().contains("five parts"));
+    }
+
+    /// Scenario: a type with and without `:delta` behind it, with spaces between. Guarantee: one type.
+    #[test]
+    fn delta_says_nothing_more() {
+        let plain: ProfileType = "memory:alloc_space:bytes:space:bytes".parse().unwrap();
+        for text in ["memory:alloc_space:bytes:space:bytes:delta", "memory:alloc_space:bytes:space:bytes :delta"] {
+            assert_eq!(text.parse().as_ref(), Ok(&plain), "{text}");
+        }
     }
 }
