@@ -138,7 +138,7 @@ mod tests {
     #[test]
     fn lines_fit_the_screen() {
         let name = "<alloc::vec::Vec<shop::cart::Item> as core::iter::Extend<shop::cart::Item>>::extend_reserve";
-        let path = "/home/ci/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/alloc-1.0.0/src/vec/spec_extend.rs";
+        let path = "/home/ci/.cargo/registry/src/index-1949cf8c6b5b557f-and-more/alloc-1.0.0/src/vec/spec_extend.rs";
         let mut tree = FlameTree::default();
         tree.add_stack(["main", name], 9);
         let file = tree.intern(path);
