@@ -12,7 +12,8 @@ use crate::object_name::ObjectName;
 use crate::store::{BlobMeta, BlobStore};
 use crate::table::HOUR;
 
-/// A server that runs commits, and at the latest an hour after its last commit a crash can leave nothing behind any more.
+/// What is newer than the last commit by more than this is no orphan of a crash, as far as anybody can tell: a server at work
+/// commits. One that did nothing for hours may leave such an object all the same, which then stays and costs room, but no data.
 const LONGEST_WITHOUT_COMMIT: i64 = HOUR;
 
 /// Fails if there are objects and no catalog: with a new one none of them would count, and all would be deleted as orphans.

@@ -81,6 +81,29 @@ fn addresses_as_they_are_printed() {
     }
 }
 
+/// Scenario: a time that ends at the very moment of a sample, in seconds and nanoseconds, and one without any length.
+/// Guarantee: all of our own addresses leave the sample out and refuse the empty time; those of Pyroscope count it.
+#[test]
+fn the_end_of_a_time() {
+    let (_store, server) = Server::fresh();
+    let now = now_nanos() / 1_000_000_000 - 60;
+    ingest_stacks(&server, "shop.cpu", now, "main;hot 50");
+    for until in [now.to_string(), format!("{now}000000000")] {
+        let total = |path: &str, from: u64| {
+            let answer = server.get(&format!("{path}&from={from}&until={until}")).unwrap();
+            let json: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+            (answer.status, json["flamebearer"]["numTicks"].as_i64())
+        };
+        for own in ["/api/v1/query?query=shop.cpu", "/api/v1/profile?app=shop&format=json"] {
+            assert_eq!(total(own, now - 60), (200, Some(0)), "{own} {until}");
+            assert_eq!(total(own, now).0, 400, "{own} {until}");
+        }
+        for from in [now - 60, now] {
+            assert_eq!(total("/pyroscope/render?query=shop.cpu", from), (200, Some(50)), "{until}");
+        }
+    }
+}
+
 /// Scenario: an id whose base64 has plus signs, and a time with an offset, in addresses in which nothing is escaped.
 /// Guarantee: the samples of that span are found wherever an address takes an id; the offset counts.
 #[test]
