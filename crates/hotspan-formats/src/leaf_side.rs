@@ -13,19 +13,21 @@ const TRUNCATED: &str = "[truncated]";
 pub(crate) struct LeafSide {
     frames: Vec<FrameIndex>,
     cut: u64,
+    /// Whether the profiler had cut it already, nobody knows by how much.
+    was_cut: bool,
     max_depth: usize,
 }
 
 impl LeafSide {
     pub(crate) fn new(max_depth: usize) -> Self {
-        Self { frames: Vec::new(), cut: 0, max_depth: max_depth.max(1) }
+        Self { frames: Vec::new(), cut: 0, was_cut: false, max_depth: max_depth.max(1) }
     }
 
     /// Starts another stack.
     #[inline]
     pub(crate) fn clear(&mut self) {
         self.frames.clear();
-        self.cut = 0;
+        (self.cut, self.was_cut) = (0, false);
     }
 
     /// Whether further frames are only counted: then nobody needs to find out what they are.
@@ -62,6 +64,12 @@ impl LeafSide {
         self.cut += frames;
     }
 
+    /// Says that callers are missing that were never recorded.
+    #[inline]
+    pub(crate) fn lacks_callers(&mut self) {
+        self.was_cut = true;
+    }
+
     /// How many frames were cut.
     #[inline]
     pub(crate) fn cut(&self) -> u64 {
@@ -71,7 +79,7 @@ impl LeafSide {
     /// The stack from the root to the leaf. Call it once for each stack.
     #[inline]
     pub(crate) fn root_first(&mut self, paths: &mut PathTable<'_>) -> &[FrameIndex] {
-        if self.cut > 0 {
+        if self.cut > 0 || self.was_cut {
             self.frames.push(paths.frame(Frame::named(TRUNCATED)));
         }
         self.frames.reverse();

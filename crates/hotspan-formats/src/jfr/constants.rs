@@ -6,7 +6,7 @@ use hashbrown::HashMap;
 
 use super::chunk::{CONSTANT_POOL, Chunk};
 use super::cursor::{Cursor, JfrString};
-use super::layout::{FieldLayout, SkipBudget};
+use super::layout::{FieldLayout, Shape, SkipBudget};
 use crate::file_error::{FileError, Result};
 
 /// Types whose constants are read.
@@ -221,21 +221,27 @@ impl Pools {
         Ok(class)
     }
 
-    /// Fills `frames` with a stack trace, the leaf first, up to a depth. Says how many frames were cut.
+    /// Fills `frames` with a stack trace, the leaf first, up to a depth. Says how many frames were cut, and whether the profiler
+    /// had cut some itself.
     pub(super) fn stack_trace(
         &self,
         chunk: &Chunk<'_>,
         key: u64,
         (frames, depth): (&mut Vec<StackFrame>, usize),
         budget: &mut SkipBudget,
-    ) -> Result<u64> {
+    ) -> Result<(u64, bool)> {
         frames.clear();
-        let mut cut = 0;
+        let (mut cut, mut was_cut) = (0, false);
         self.walk(chunk, (Pool::StackTrace, key), budget, |field, cursor, budget| {
-            if field.name != "frames" || !field.array || field.constant {
-                return Ok(false);
-            }
             let Some(layout) = chunk.layouts.class(field.class) else { return Ok(false) };
+            match (field.name.as_str(), field.array, field.constant) {
+                ("frames", true, false) => {}
+                ("truncated", false, false) if layout.shape == Shape::Fixed(1) => {
+                    was_cut = cursor.byte()? != 0;
+                    return Ok(true);
+                }
+                _ => return Ok(false),
+            }
             for _ in 0..cursor.count()? {
                 let mut frame = StackFrame::default();
                 for part in &layout.fields {
@@ -254,7 +260,7 @@ impl Pools {
             }
             Ok(true)
         })?;
-        Ok(cut)
+        Ok((cut, was_cut))
     }
 
     /// A thread.

@@ -13,6 +13,8 @@ pub(super) enum Column {
     /// A hardware or software event other than time.
     Counted,
     Native,
+    /// Time by the JDK's older sampler, where its sampler of CPU time ran as well.
+    Execution,
     AllocInNewTlabObjects,
     AllocInNewTlabBytes,
     AllocOutsideTlabObjects,
@@ -36,11 +38,12 @@ pub(super) enum Column {
 
 impl Column {
     /// All columns, in the order in which profiles are listed.
-    pub(super) const ALL: [Self; 23] = [
+    pub(super) const ALL: [Self; 24] = [
         Self::Cpu,
         Self::Wall,
         Self::Counted,
         Self::Native,
+        Self::Execution,
         Self::AllocInNewTlabObjects,
         Self::AllocInNewTlabBytes,
         Self::AllocOutsideTlabObjects,
@@ -81,6 +84,7 @@ impl Column {
                 return ProfileType::from_parts(["perf", &event, "count", &event, "count"]);
             }
             Self::Native => ["native", "native", "nanoseconds", "native", "nanoseconds"],
+            Self::Execution => ["execution", "execution", "nanoseconds", "execution", "nanoseconds"],
             Self::AllocInNewTlabObjects => ["memory", "alloc_in_new_tlab_objects", "count", "space", "bytes"],
             Self::AllocInNewTlabBytes => ["memory", "alloc_in_new_tlab_bytes", "bytes", "space", "bytes"],
             Self::AllocOutsideTlabObjects => ["memory", "alloc_outside_tlab_objects", "count", "space", "bytes"],

@@ -56,7 +56,8 @@ pub(super) struct Carried {
 /// What has been resolved of the constants of one chunk; keys mean something else in the next one.
 #[derive(Debug, Default)]
 struct Resolved {
-    stacks: HashMap<u64, PathIndex>,
+    /// Paths by stack trace, and by the method that goes on top of it.
+    stacks: HashMap<(u64, u64), PathIndex>,
     threads: HashMap<u64, u32>,
     asleep: HashMap<u64, bool>,
     frames: HashMap<StackFrame, FrameIndex>,
@@ -71,6 +72,8 @@ struct Opened<'k, 'c> {
     pools: Pools,
     budget: SkipBudget,
     resolved: Resolved,
+    /// Whether the JDK sampled CPU time, which newer versions do beside sampling what runs.
+    has_cpu_time: bool,
 }
 
 impl<'o> Recording<'o> {
@@ -103,8 +106,8 @@ impl<'o> Recording<'o> {
             self.time = time;
         }
         self.end = self.end.max(time.saturating_add(duration.max(0)));
-        let mut opened = Opened { chunk, pools, budget, resolved: Resolved::default() };
-        self.read_settings(&mut opened, &plan)?;
+        let mut opened = Opened { chunk, pools, budget, resolved: Resolved::default(), has_cpu_time: false };
+        self.look_ahead(&mut opened, &plan)?;
         for event in chunk.events() {
             let event = event?;
             if let Some(kind) = plan.kind(event.class) {
@@ -118,11 +121,13 @@ impl<'o> Recording<'o> {
         Ok(())
     }
 
-    /// Settings come first whatever their place: they say what a sample is worth.
-    fn read_settings(&mut self, opened: &mut Opened<'_, '_>, plan: &Plan) -> Result<()> {
+    /// Settings come first whatever their place: they say what a sample is worth. So does which samplers ran.
+    fn look_ahead(&mut self, opened: &mut Opened<'_, '_>, plan: &Plan) -> Result<()> {
         for event in opened.chunk.events() {
             let event = event?;
-            if plan.kind(event.class) != Some(EventKind::ActiveSetting) {
+            let kind = plan.kind(event.class);
+            opened.has_cpu_time |= kind == Some(EventKind::CpuTimeSample);
+            if kind != Some(EventKind::ActiveSetting) {
                 continue;
             }
             let values = plan.read(opened.chunk, event, &mut opened.budget)?;
@@ -160,7 +165,7 @@ impl<'o> Recording<'o> {
             }
             _ => {}
         }
-        let path = self.path(opened, values.stack_trace)?;
+        let path = self.path(opened, values.stack_trace, values.method)?;
         let (link, labels) = self.correlation(opened, &values);
         let class = match values.object {
             0 => values.class,
@@ -177,7 +182,9 @@ impl<'o> Recording<'o> {
             EventKind::ExecutionSample => {
                 let value = self.carried.settings.execution_interval(rate);
                 if !self.is_asleep(opened, values.state)? {
-                    self.push(Column::Cpu, sample, value, offset)?;
+                    // Both samplers see the same time: only the one that measures it counts it as CPU time.
+                    let column = if opened.has_cpu_time { Column::Execution } else { Column::Cpu };
+                    self.push(column, sample, value, offset)?;
                 }
                 if self.carried.settings.is_wall() {
                     self.push(Column::Wall, sample, value, offset)?;
@@ -302,15 +309,23 @@ impl<'o> Recording<'o> {
         Ok(asleep)
     }
 
-    fn path(&mut self, opened: &mut Opened<'_, '_>, key: u64) -> Result<PathIndex> {
-        if let Some(path) = opened.resolved.stacks.get(&key) {
+    /// The path of a stack trace. The JDK tells a method that it traces beside the stack that called it.
+    fn path(&mut self, opened: &mut Opened<'_, '_>, key: u64, method: u64) -> Result<PathIndex> {
+        if let Some(path) = opened.resolved.stacks.get(&(key, method)) {
             return Ok(*path);
         }
         let mut stack = std::mem::take(&mut self.stack);
         let depth = self.options.limits.max_stack_depth;
-        let cut = opened.pools.stack_trace(opened.chunk, key, (&mut stack, depth), &mut opened.budget)?;
+        let (cut, was_cut) = opened.pools.stack_trace(opened.chunk, key, (&mut stack, depth), &mut opened.budget)?;
+        if method != 0 {
+            let kind = stack.first().map_or(0, |caller| caller.kind);
+            stack.insert(0, StackFrame { method, line: 0, kind });
+        }
         self.leaf_side.clear();
         self.leaf_side.skip(cut);
+        if was_cut {
+            self.leaf_side.lacks_callers();
+        }
         for frame in &stack {
             let index = match opened.resolved.frames.get(frame) {
                 Some(index) => *index,
@@ -328,7 +343,7 @@ impl<'o> Recording<'o> {
         }
         self.stack = stack;
         let path = self.leaf_side.path_in(&mut self.builder.set);
-        opened.resolved.stacks.insert(key, path);
+        opened.resolved.stacks.insert((key, method), path);
         Ok(path)
     }
 

@@ -137,6 +137,23 @@ fn jdk_recording() {
     assert_same_through_pprof(&set);
 }
 
+/// Scenario: JDK 25 with its sampler of CPU time beside the older one, a method that it traces, and stacks cut to two frames.
+/// Guarantee: CPU time is counted once, by the one that measures it; the traced method is on top of what called it; what was cut
+/// lies below a frame that says so.
+#[test]
+fn jdk_cpu_time() {
+    let set = read("jdk-cpu-time.jfr.gz");
+    assert!((1_200_000_000..2_200_000_000).contains(&total(&set, CPU)), "{}", total(&set, CPU));
+    assert!(total(&set, "execution:execution:nanoseconds:execution:nanoseconds") > 1_000_000_000);
+    let burning = sums(&set, profile(&set, CPU));
+    assert!(burning.keys().any(|stack| stack.starts_with("[truncated]:0;Burn.burnHot:")), "{burning:?}");
+    let traced = sums(&set, profile(&set, "method_trace:duration:nanoseconds:method_trace:count"));
+    let traced: Vec<&str> = traced.keys().map(String::as_str).collect();
+    assert_eq!(traced, ["Burn.main:38;Burn.burnHot:0"]);
+    assert_eq!(set.cut_frames, 0, "cut by the profiler, not here");
+    assert_same_through_pprof(&set);
+}
+
 /// Scenario: objects that the JDK's own recorder found alive at the end.
 /// Guarantee: they are counted where they were allocated, by class; this version of the JDK does not say how large they are.
 #[test]
