@@ -7,7 +7,7 @@ use hashbrown::HashMap;
 use crate::diff_tree::{DiffTree, Presence, Side};
 use crate::shortened::shortened;
 use crate::top_table::visit;
-use crate::value_text::{count_text, printable, rate_text};
+use crate::value_text::{column_width, count_text, printable, rate_text};
 
 /// A function and its values on either side.
 #[derive(Debug, Clone, PartialEq)]
@@ -82,57 +82,62 @@ pub fn function_changes(tree: &DiffTree) -> Vec<FunctionChange> {
     rows
 }
 
-/// Characters before the name of a function.
-const NUMBERS: usize = 58;
 /// Names have this many characters at least, however narrow the screen is.
 const LEAST_ROOM: usize = 20;
 
 /// The first `limit` changes as a text table, coloured for terminals if asked. Without a width, names are whole.
 pub fn changes_text(rows: &[FunctionChange], unit: &str, limit: usize, width: Option<usize>, colour: bool) -> String {
-    let room = width.map_or(usize::MAX, |width| width.saturating_sub(NUMBERS).max(LEAST_ROOM));
-    let mut out = String::from("    before       after      change         %       total  function\n");
-    let changed = rows.iter().filter(|row| FunctionChange::differs(row.own) || FunctionChange::differs(row.total));
-    let (mut shown, mut left_out) = (0, 0u64);
-    for row in changed {
-        if shown == limit {
-            left_out += 1;
-            continue;
-        }
-        shown += 1;
-        let relative = match (row.presence, FunctionChange::relative(row.own)) {
-            (Presence::New, _) => "new".to_owned(),
-            (Presence::Vanished, _) => "gone".to_owned(),
-            (Presence::Both, Some(change)) => format!("{:+.1}%", change * 100.0),
-            (Presence::Both, None) => String::new(),
-        };
-        let change = row.own.1 - row.own.0;
-        let signed = |value: f64| {
-            let text = rate_text(value, unit);
-            if value > 0.0 { format!("+{text}") } else { text }
-        };
-        let (start, end) = match (colour, change) {
+    let differs = |row: &&FunctionChange| FunctionChange::differs(row.own) || FunctionChange::differs(row.total);
+    let changed: Vec<&FunctionChange> = rows.iter().filter(differs).collect();
+    if changed.is_empty() {
+        return String::from("no function changed\n");
+    }
+    let listed = &changed[..limit.min(changed.len())];
+    let numbers: Vec<[String; 5]> = listed.iter().map(|row| numbers_of(row, unit)).collect();
+    let values = numbers.iter().flat_map(|[before, after, change, _, total]| [before, after, change, total]);
+    let column = column_width(values.map(String::as_str));
+    let relative_column = numbers.iter().map(|[_, _, _, relative, _]| relative.len()).fold(8, usize::max);
+    let room =
+        width.map_or(usize::MAX, |width| width.saturating_sub(4 * (column + 2) + relative_column + 2).max(LEAST_ROOM));
+    let mut out = String::new();
+    let mut line = |[before, after, change, relative, total]: [&str; 5], name: &str, (start, end): (&str, &str)| {
+        // Writing into a String can't fail.
+        let _ = writeln!(
+            out,
+            "{start}{before:>column$}  {after:>column$}  {change:>column$}  {relative:>relative_column$}  \
+             {total:>column$}  {name}{end}"
+        );
+    };
+    line(["before", "after", "change", "%", "total"], "function", ("", ""));
+    for (row, numbers) in listed.iter().zip(&numbers) {
+        let colours = match (colour, row.own.1 - row.own.0) {
             (true, change) if change > 0.0 => ("\x1b[31m", "\x1b[0m"),
             (true, change) if change < 0.0 => ("\x1b[32m", "\x1b[0m"),
             _ => ("", ""),
         };
-        // Writing into a String can't fail.
-        let _ = writeln!(
-            out,
-            "{start}{:>10}  {:>10}  {:>10}  {relative:>8}  {:>10}  {}{end}",
-            rate_text(row.own.0, unit),
-            rate_text(row.own.1, unit),
-            signed(change),
-            signed(row.total.1 - row.total.0),
-            shortened(&printable(&row.name), room),
-        );
+        line(numbers.each_ref().map(String::as_str), &shortened(&printable(&row.name), room), colours);
     }
+    let left_out = changed.len() - listed.len();
     if left_out > 0 {
-        let _ = writeln!(out, "… {} more functions changed", count_text(left_out));
-    }
-    if shown == 0 && left_out == 0 {
-        out = String::from("no function changed\n");
+        let _ = writeln!(out, "… {} more functions changed", count_text(left_out as u64));
     }
     out
+}
+
+/// Self value before and after, its change, the same relatively, and the change of the total.
+fn numbers_of(row: &FunctionChange, unit: &str) -> [String; 5] {
+    let relative = match (row.presence, FunctionChange::relative(row.own)) {
+        (Presence::New, _) => "new".to_owned(),
+        (Presence::Vanished, _) => "gone".to_owned(),
+        (Presence::Both, Some(change)) => format!("{:+.1}%", change * 100.0),
+        (Presence::Both, None) => String::new(),
+    };
+    let signed = |(before, after): (f64, f64)| {
+        let text = rate_text(after - before, unit);
+        if after > before { format!("+{text}") } else { text }
+    };
+    let (before, after) = (rate_text(row.own.0, unit), rate_text(row.own.1, unit));
+    [before, after, signed(row.own), relative, signed(row.total)]
 }
 
 #[cfg(test)]
@@ -192,6 +197,11 @@ mod tests {
         let rows = function_changes(&DiffTree::new(&FlameTree::default(), &right));
         let narrow = changes_text(&rows, "count", 9, Some(80), false);
         assert!(narrow.contains('…') && narrow.lines().all(|line| line.chars().count() <= 80), "{narrow}");
+        right.add_stack(["main", "small"], 12_345_678);
+        let wide = function_changes(&DiffTree::new(&FlameTree::default(), &right));
+        let wide = changes_text(&wide, "cache-misses", 9, Some(140), false);
+        let ends: Vec<usize> = wide.lines().map(|line| line.chars().count()).collect();
+        assert!(ends.iter().all(|end| *end <= 140), "{wide}");
         assert!(changes_text(&rows, "count", 9, None, false).contains(&name));
     }
 }

@@ -1,11 +1,13 @@
 //! A flame graph for terminals: functions indented by depth, bars, percentages, the hottest paths marked.
 
+use std::cmp::Reverse;
+
 use hashbrown::HashSet;
 use hotspan_model::FlameTree;
 use hotspan_model::flame::OTHER;
 
 use crate::shortened::shortened;
-use crate::value_text::{count_text, percent, printable, value_text};
+use crate::value_text::{column_width, count_text, percent, printable, value_text};
 
 /// How to draw.
 #[derive(Debug, Clone)]
@@ -45,6 +47,8 @@ const MARKED_PATHS: usize = 3;
 const HOT_PERCENT: f64 = 5.0;
 /// Deeper callees are drawn at this indent: the names matter more than the staircase.
 const MOST_INDENT: usize = 40;
+/// Names have this many characters at least, if the screen has them.
+const LEAST_ROOM: usize = 20;
 
 /// Draws a tree.
 pub fn text_flame(tree: &FlameTree, options: &TextFlameOptions) -> String {
@@ -59,30 +63,30 @@ pub fn text_flame(tree: &FlameTree, options: &TextFlameOptions) -> String {
         children[node.parent].push(index);
     }
     for siblings in &mut children {
-        siblings.sort_by_key(|index| std::cmp::Reverse(tree.nodes()[*index].total.abs()));
+        siblings.sort_by_key(|index| Reverse(tree.nodes()[*index].total.abs()));
     }
-    let mut left_out = 0u64;
-    let mut lines = 0usize;
+    let shown = with_a_line(tree, options, |index| hot_leaf.contains(index) || hot_path.contains(index));
+    let mut lines: Vec<Line<'_>> = Vec::with_capacity(shown.len());
     let mut stack: Vec<(usize, usize)> = children[0].iter().rev().map(|child| (*child, 0)).collect();
     while let Some((index, depth)) = stack.pop() {
-        let node = &tree.nodes()[index];
-        let share = percent(node.total, total);
-        if share.abs() < options.min_percent || lines >= options.max_lines {
-            left_out += 1;
+        if !shown.contains(&index) {
             continue;
         }
-        lines += 1;
+        let node = &tree.nodes()[index];
         let mark = match (hot_leaf.contains(&index), hot_path.contains(&index)) {
             (true, _) => '*',
             (false, true) => '>',
             _ => ' ',
         };
-        let value = value_text(node.total, &options.unit);
-        draw_line(&mut out, options, &Line { depth, mark, share, value: &value, name: tree.name(node.name) });
+        let (share, value) = (percent(node.total, total), value_text(node.total, &options.unit));
+        lines.push(Line { depth, mark, share, value, name: tree.name(node.name) });
         stack.extend(children[index].iter().rev().map(|child| (*child, depth + 1)));
     }
+    let value_width = column_width(lines.iter().map(|line| line.value.as_str()));
+    lines.iter().for_each(|line| draw_line(&mut out, options, line, value_width));
+    let left_out = tree.nodes().len() - 1 - lines.len();
     if left_out > 0 {
-        out.push_str(&format!("  … {} smaller call paths not shown\n", count_text(left_out)));
+        out.push_str(&format!("  … {} more call paths not shown\n", count_text(left_out as u64)));
     }
     if options.folded > 0 {
         out.push_str(&format!("  … {} small call paths are folded into \"{OTHER}\"\n", count_text(options.folded)));
@@ -90,28 +94,41 @@ pub fn text_flame(tree: &FlameTree, options: &TextFlameOptions) -> String {
     out
 }
 
+/// The nodes that get a line: those that are large enough, and of them as many as there may be, hot paths first and then the
+/// largest. What calls them is at least as large and stands before them, so that it has a line, too.
+fn with_a_line(tree: &FlameTree, options: &TextFlameOptions, is_hot: impl Fn(&usize) -> bool) -> HashSet<usize> {
+    let size = |index: &usize| tree.nodes()[*index].total.abs();
+    let is_large = |index: &usize| percent(size(index), tree.total()).abs() >= options.min_percent;
+    let mut shown: Vec<usize> = (1..tree.nodes().len()).filter(is_large).collect();
+    if options.max_lines < shown.len() {
+        shown.select_nth_unstable_by_key(options.max_lines, |index| (!is_hot(index), Reverse(size(index)), *index));
+        shown.truncate(options.max_lines);
+    }
+    shown.into_iter().collect()
+}
+
 struct Line<'l> {
     depth: usize,
     mark: char,
     share: f64,
-    value: &'l str,
+    value: String,
     name: &'l str,
 }
 
-fn draw_line(out: &mut String, options: &TextFlameOptions, line: &Line<'_>) {
-    let Line { depth, mark, share, value, name } = *line;
-    // Mark, percentage and value take 22 columns; a fifth of the rest is for bars.
-    let free = options.width.unwrap_or(COLUMNS).saturating_sub(22).max(20);
+fn draw_line(out: &mut String, options: &TextFlameOptions, line: &Line<'_>, value_width: usize) {
+    let Line { depth, mark, share, ref value, name } = *line;
+    // Mark, percentage and the spaces between take 12 columns; a fifth of what the value leaves is for bars.
+    let free = options.width.unwrap_or(COLUMNS).saturating_sub(12 + value_width).max(20);
     let bar_width = (free / 5).clamp(4, 40);
     let name_width = free - bar_width;
-    let indent = (depth * 2).min(MOST_INDENT).min(name_width.saturating_sub(12));
+    let indent = (depth * 2).min(MOST_INDENT).min(name_width.saturating_sub(LEAST_ROOM));
     let (start, end) = match (options.colour, mark) {
         (false, _) => ("", ""),
         (true, '*') => ("\x1b[1;31m", "\x1b[0m"),
         (true, '>') => ("\x1b[33m", "\x1b[0m"),
         (true, _) => ("\x1b[2m", "\x1b[0m"),
     };
-    out.push_str(&format!("{start}{mark} {share:>6.2}% {value:>10} {} ", bar(share, bar_width)));
+    out.push_str(&format!("{start}{mark} {share:>6.2}% {value:>value_width$} {} ", bar(share, bar_width)));
     out.extend(std::iter::repeat_n(' ', indent));
     let room = options.width.map_or(usize::MAX, |_| name_width - indent);
     out.push_str(&shortened(&printable(name), room));
@@ -138,7 +155,7 @@ fn hottest(tree: &FlameTree) -> (HashSet<usize>, HashSet<usize>) {
     let mut by_self: Vec<usize> = (1..tree.nodes().len()).filter(is_function).collect();
     let count = MARKED_PATHS.min(by_self.len());
     if count < by_self.len() {
-        by_self.select_nth_unstable_by_key(count, |index| std::cmp::Reverse(tree.nodes()[*index].self_value));
+        by_self.select_nth_unstable_by_key(count, |index| Reverse(tree.nodes()[*index].self_value));
     }
     let (mut path, mut leaf) = (HashSet::new(), HashSet::new());
     let is_hot = |index: &usize| percent(tree.nodes()[*index].self_value, tree.total()) >= HOT_PERCENT;
@@ -175,6 +192,42 @@ mod tests {
         assert!(!text.contains('\u{1b}'));
         let whole = text_flame(&tree, &TextFlameOptions { width: None, ..options });
         assert!(whole.contains("a::very::long::name::that::does::not::fit::into::sixty::columns?"), "{whole}");
+    }
+
+    /// Scenario: more call paths than lines: deep ones under the largest caller, and the two hottest functions under others, one
+    /// of them small beside its callers' siblings.
+    /// Guarantee: the largest have lines wherever they stand, hot paths before all; what has none is counted, each call path once.
+    #[test]
+    fn lines_go_to_what_is_largest() {
+        let mut tree = FlameTree::default();
+        let deep: Vec<String> = (0..30).map(|depth| format!("deep{depth}")).collect();
+        tree.add_stack(deep.iter().map(String::as_str), 4);
+        for number in 0..28 {
+            tree.add_stack(deep.iter().take(20).map(String::as_str).chain([format!("leaf{number}").as_str()]), 2);
+        }
+        tree.add_stack(["second", "hot"], 34);
+        tree.add_stack(["third", "warm"], 6);
+        let text = text_flame(&tree, &TextFlameOptions { max_lines: 24, ..TextFlameOptions::default() });
+        assert!(text.contains("\n*  34.00%") && text.contains("\n*   6.00%"), "{text}");
+        assert_eq!(text.lines().filter(|line| line.contains('%')).count(), 24, "{text}");
+        // All of the 20 that are as large as what they call, of the 10 below them and the 28 beside those none.
+        assert!(text.contains("deep19") && text.ends_with("  … 38 more call paths not shown\n"), "{text}");
+    }
+
+    /// Scenario: values of many digits and of a unit with a long name. Guarantee: columns stay straight and lines fit.
+    #[test]
+    fn long_values_fit() {
+        let mut tree = FlameTree::default();
+        let name = "shop::tax::".repeat(9);
+        tree.add_stack(["main", name.as_str()], 1_234_567_890_123);
+        tree.add_stack(["main", "small"], 12_345_678_901);
+        for unit in ["count", "cache-misses"] {
+            let options = TextFlameOptions { width: Some(80), unit: unit.to_owned(), ..TextFlameOptions::default() };
+            let text = text_flame(&tree, &options);
+            assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+            let bars: HashSet<usize> = text.lines().filter_map(|line| line.chars().position(|c| c == '█')).collect();
+            assert_eq!(bars.len(), 1, "{text}");
+        }
     }
 
     /// Scenario: a pruned tree, in which what was folded is the largest bar; a tree where `other` is a function.

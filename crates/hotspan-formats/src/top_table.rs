@@ -1,13 +1,14 @@
 //! The functions of a flame tree, each once, however many paths lead to it.
 
 use std::fmt::Write as _;
+use std::hash::Hash;
 
 use hashbrown::HashMap;
 use hotspan_model::FlameTree;
 use hotspan_model::flame::Children;
 
 use crate::shortened::shortened;
-use crate::value_text::{count_text, percent, printable, value_text};
+use crate::value_text::{column_width, count_text, percent, printable, value_text};
 
 /// A function and its values over all paths.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,9 +23,13 @@ pub struct TopRow {
     pub place: String,
 }
 
-/// Visits every node with whether its function is already open above it.
-pub(crate) fn visit(children: &Children, name_of: impl Fn(usize) -> u32, mut each: impl FnMut(usize, bool)) {
-    let mut open: HashMap<u32, u32> = HashMap::new();
+/// Visits every node with whether what it is called, a function or a call of one by another, is already open above it.
+pub(crate) fn visit<N: Eq + Hash>(
+    children: &Children,
+    name_of: impl Fn(usize) -> N,
+    mut each: impl FnMut(usize, bool),
+) {
+    let mut open: HashMap<N, u32> = HashMap::new();
     let mut stack: Vec<(usize, bool)> = children[0].iter().map(|child| (*child, false)).collect();
     while let Some((node, leaving)) = stack.pop() {
         let count = open.entry(name_of(node)).or_insert(0);
@@ -75,23 +80,26 @@ pub(crate) fn place_text(file: &str, line: u32) -> String {
     }
 }
 
-/// Characters before the name of a function.
-const NUMBERS: usize = 42;
+/// Characters before the name of a function, but for the two values.
+const NUMBERS: usize = 22;
 /// Names have this many characters at least, however narrow the screen is.
 const LEAST_ROOM: usize = 20;
 
 /// The first `limit` functions as a text table. Without a width, names and paths of files are whole.
 pub fn top_text(tree: &FlameTree, unit: &str, limit: usize, width: Option<usize>) -> String {
-    let room = width.map(|width| width.saturating_sub(NUMBERS).max(LEAST_ROOM));
     let rows = top_functions(tree);
+    let listed = || rows.iter().take(limit);
+    let values: Vec<[String; 2]> =
+        listed().map(|row| [value_text(row.self_value, unit), value_text(row.total, unit)]).collect();
+    let column = column_width(values.iter().flatten().map(String::as_str));
+    let room = width.map(|width| width.saturating_sub(NUMBERS + 2 * column).max(LEAST_ROOM));
     let mut out = format!("total {}\n\n", value_text(tree.total(), unit));
-    out.push_str("      self        %       total        %  function\n");
-    for row in rows.iter().take(limit) {
-        let (own, total) = (value_text(row.self_value, unit), value_text(row.total, unit));
+    // Writing into a String can't fail.
+    let _ = writeln!(out, "{:>column$}        %  {:>column$}        %  function", "self", "total");
+    for (row, [own, total]) in listed().zip(&values) {
         let (own_share, total_share) = (percent(row.self_value, tree.total()), percent(row.total, tree.total()));
-        // Writing into a String can't fail.
         let named = named(&printable(&row.name), &printable(&row.place), room);
-        let _ = writeln!(out, "{own:>10}  {own_share:>6.2}%  {total:>10}  {total_share:>6.2}%  {named}");
+        let _ = writeln!(out, "{own:>column$}  {own_share:>6.2}%  {total:>column$}  {total_share:>6.2}%  {named}");
     }
     if rows.len() > limit {
         let _ = writeln!(out, "… {} more functions", count_text((rows.len() - limit) as u64));

@@ -68,6 +68,11 @@ fn grouped(value: i64) -> String {
     text
 }
 
+/// Columns that values take one below the other: as many as most need, or more where counts are large or units long.
+pub(crate) fn column_width<'v>(values: impl IntoIterator<Item = &'v str>) -> usize {
+    values.into_iter().map(|value| value.chars().count()).fold(10, usize::max)
+}
+
 /// A name without what a terminal would take for a command: names come from strangers.
 pub(crate) fn printable(name: &str) -> String {
     name.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
