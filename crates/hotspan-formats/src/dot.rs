@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use hashbrown::HashMap;
 use hotspan_model::FlameTree;
 
-use crate::top_table::top_functions;
+use crate::top_table::{top_functions, visit};
 use crate::value_text::{percent, value_text};
 
 /// Writes the call graph of the `max_functions` functions with the largest totals, and says how many there are besides.
@@ -35,14 +35,20 @@ pub fn encode(tree: &FlameTree, unit: &str, max_functions: usize) -> String {
     }
 
     let mut edges: HashMap<(usize, usize), i64> = HashMap::new();
-    for node in &tree.nodes()[1..] {
-        let caller = &tree.nodes()[node.parent];
-        let (from, to) = (number.get(tree.name(caller.name)), number.get(tree.name(node.name)));
-        if let (Some(from), Some(to)) = (from, to) {
-            let sum = edges.entry((*from, *to)).or_insert(0i64);
-            *sum = sum.saturating_add(node.total);
-        }
-    }
+    let nodes = tree.nodes();
+    visit(
+        &tree.children_by_name(),
+        |node| (nodes[nodes[node].parent].name, nodes[node].name),
+        |index, recursive| {
+            let node = &nodes[index];
+            let ends = (number.get(tree.name(nodes[node.parent].name)), number.get(tree.name(node.name)));
+            // As in a function's total, what a recursion makes of one call counts once.
+            if let (Some(from), Some(to), false) = (ends.0, ends.1, recursive) {
+                let sum = edges.entry((*from, *to)).or_insert(0i64);
+                *sum = sum.saturating_add(node.total);
+            }
+        },
+    );
     let mut edges: Vec<((usize, usize), i64)> = edges.into_iter().collect();
     edges.sort_unstable_by_key(|(ends, value)| (std::cmp::Reverse(*value), *ends));
     for ((from, to), value) in edges {
@@ -83,5 +89,18 @@ mod tests {
         assert!(text.contains(r#"label="say \"hi\"\n4 of 4 (100.00%)""#), "{text}");
         assert!(!text.contains("not shown"));
         assert!(encode(&tree, "count", 2).contains("  label=\"1 smaller functions not shown\";\n"));
+    }
+
+    /// Scenario: a function that calls itself, and two that call each other. Guarantee: no call has more than its function.
+    #[test]
+    fn recursive_calls_count_once() {
+        let mut tree = FlameTree::default();
+        tree.add_stack(["main", "walk", "walk", "walk"], 5);
+        tree.add_stack(["main", "even", "odd", "even", "odd"], 7);
+        let text = encode(&tree, "count", 10);
+        let labels: Vec<&str> = text.lines().filter(|line| line.contains(" -> ")).collect();
+        assert_eq!(labels.iter().filter(|line| line.contains("label=\"7\"")).count(), 3, "{text}");
+        assert_eq!(labels.iter().filter(|line| line.contains("label=\"5\"")).count(), 2, "{text}");
+        assert_eq!(labels.len(), 5, "{text}");
     }
 }
