@@ -26,9 +26,10 @@ const TOP_FUNCTIONS: usize = 20;
 
 const STYLE: &str = "body{font:14px/1.5 system-ui,sans-serif;margin:1.5rem auto;max-width:1240px;padding:0 1rem;\
 background:#fffdf8;color:#1a1a1a}h1{font-size:1.2rem;margin:0;overflow-wrap:anywhere}p{margin:.3rem 0;color:#555}\
-svg{width:100%;height:auto}table{border-collapse:collapse}td,th{padding:.1rem .8rem .1rem 0;text-align:right}\
-td:last-child,th:last-child{text-align:left;font-family:ui-monospace,monospace;overflow-wrap:anywhere}\
-a{color:#0550ae}small{color:#777}";
+svg{width:100%;height:auto}table{border-collapse:collapse}\
+td,th{padding:.1rem .8rem .1rem 0;text-align:right;vertical-align:baseline;white-space:nowrap}\
+td:last-child,th:last-child{text-align:left;font-family:ui-monospace,monospace;overflow-wrap:anywhere;\
+white-space:normal}a{color:#0550ae}small{color:#777}";
 
 /// Writes the page. What is drawn may be pruned; functions are summed over the whole tree.
 pub fn flame_page(drawn: &FlameTree, tree: &FlameTree, options: &PageOptions) -> String {

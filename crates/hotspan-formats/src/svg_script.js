@@ -1,5 +1,6 @@
 (function () {
-  var svg = document.documentElement, bars = Array.prototype.slice.call(document.querySelectorAll('#bars>g'));
+  // The picture may be a part of a page.
+  var svg = document.getElementById('bars').ownerSVGElement, bars = Array.prototype.slice.call(document.querySelectorAll('#bars>g'));
   var full = parseFloat(svg.getAttribute('width')) - 20, note = document.getElementById('note'), said = note.textContent;
   function number(bar, key) { return parseFloat(bar.getAttribute('data-' + key)); }
   function name(bar) { return bar.firstChild.textContent.split('\n')[0]; }
