@@ -74,7 +74,7 @@ impl Calls {
             let (slow, fast) = (calls[0], calls[1]);
             let change = CallChange { slow, fast, more_calls_ms: more, slower_calls_ms: slower, failed_share };
             let role = vocabulary.operation_of(operation).role;
-            Some((id, (change, !matches!(role, SpanKind::Internal | SpanKind::Unspecified))))
+            Some((id, (change, !matches!(role, SpanKind::Internal | SpanKind::Unspecified | SpanKind::Other(_)))))
         };
         Self { operations: sums.into_iter().filter_map(change).collect() }
     }

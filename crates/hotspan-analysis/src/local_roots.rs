@@ -95,7 +95,7 @@ fn owners(vocabulary: &Vocabulary, request: &Request, sampled: &HashSet<Operatio
 fn is_inner(vocabulary: &Vocabulary, request: &Request, index: usize) -> bool {
     let span = &request.spans[index];
     let service = |span: &crate::request::RequestSpan| vocabulary.operation_of(span.operation).service;
-    matches!(span.role, SpanKind::Internal | SpanKind::Unspecified)
+    matches!(span.role, SpanKind::Internal | SpanKind::Unspecified | SpanKind::Other(_))
         && span.parent.is_some_and(|parent| service(&request.spans[parent as usize]) == service(span))
 }
 

@@ -37,4 +37,4 @@ pub use labels::Labels;
 pub use profile::{Link, Profile, ProfileSet, Sample};
 pub use profile_type::ProfileType;
 pub use selector::{Matcher, Selector, SelectorError};
-pub use span::{Event, Resource, Scope, Span, SpanKind, SpanLink, StatusCode, TraceSink};
+pub use span::{Event, Resource, Scope, Span, SpanKind, SpanLink, StatusCode, TraceSink, Unlisted};

@@ -103,58 +103,112 @@ pub struct SpanLink<'a> {
 
 /// The role of a span in a call; numbers as in OTLP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-#[repr(i8)]
 pub enum SpanKind {
     /// Not said.
     #[default]
-    Unspecified = 0,
+    Unspecified,
     /// Inside one service.
-    Internal = 1,
+    Internal,
     /// Answers a remote call.
-    Server = 2,
+    Server,
     /// Makes a remote call.
-    Client = 3,
+    Client,
     /// Sends a message.
-    Producer = 4,
+    Producer,
     /// Receives a message.
-    Consumer = 5,
+    Consumer,
+    /// Something that OTLP says today and did not when this was written.
+    Other(Unlisted),
 }
 
+/// A number that OTLP's list does not have. Only the numbers of others become one, so that everything has one form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Unlisted(i8);
+
 impl SpanKind {
-    /// The kind with this OTLP number; numbers of the future become `Unspecified`.
-    pub fn from_number(number: i64) -> Self {
+    /// The kind with this OTLP number.
+    pub const fn from_number(number: i8) -> Self {
         match number {
+            0 => Self::Unspecified,
             1 => Self::Internal,
             2 => Self::Server,
             3 => Self::Client,
             4 => Self::Producer,
             5 => Self::Consumer,
-            _ => Self::Unspecified,
+            other => Self::Other(Unlisted(other)),
         }
+    }
+
+    /// Its OTLP number.
+    pub const fn number(self) -> i8 {
+        match self {
+            Self::Unspecified => 0,
+            Self::Internal => 1,
+            Self::Server => 2,
+            Self::Client => 3,
+            Self::Producer => 4,
+            Self::Consumer => 5,
+            Self::Other(Unlisted(number)) => number,
+        }
+    }
+
+    /// Its name in OTLP, if it has one.
+    pub const fn otlp_name(self) -> Option<&'static str> {
+        Some(match self {
+            Self::Unspecified => "SPAN_KIND_UNSPECIFIED",
+            Self::Internal => "SPAN_KIND_INTERNAL",
+            Self::Server => "SPAN_KIND_SERVER",
+            Self::Client => "SPAN_KIND_CLIENT",
+            Self::Producer => "SPAN_KIND_PRODUCER",
+            Self::Consumer => "SPAN_KIND_CONSUMER",
+            Self::Other(_) => return None,
+        })
     }
 }
 
 /// The outcome of a span; numbers as in OTLP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-#[repr(i8)]
 pub enum StatusCode {
     /// Not said.
     #[default]
-    Unset = 0,
+    Unset,
     /// Explicitly fine.
-    Ok = 1,
+    Ok,
     /// Failed.
-    Error = 2,
+    Error,
+    /// Something that OTLP says today and did not when this was written.
+    Other(Unlisted),
 }
 
 impl StatusCode {
-    /// The code with this OTLP number; numbers of the future become `Unset`.
-    pub fn from_number(number: i64) -> Self {
+    /// The code with this OTLP number.
+    pub const fn from_number(number: i8) -> Self {
         match number {
+            0 => Self::Unset,
             1 => Self::Ok,
             2 => Self::Error,
-            _ => Self::Unset,
+            other => Self::Other(Unlisted(other)),
         }
+    }
+
+    /// Its OTLP number.
+    pub const fn number(self) -> i8 {
+        match self {
+            Self::Unset => 0,
+            Self::Ok => 1,
+            Self::Error => 2,
+            Self::Other(Unlisted(number)) => number,
+        }
+    }
+
+    /// Its name in OTLP, if it has one.
+    pub const fn otlp_name(self) -> Option<&'static str> {
+        Some(match self {
+            Self::Unset => "STATUS_CODE_UNSET",
+            Self::Ok => "STATUS_CODE_OK",
+            Self::Error => "STATUS_CODE_ERROR",
+            Self::Other(_) => return None,
+        })
     }
 }
 

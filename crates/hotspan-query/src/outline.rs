@@ -129,8 +129,8 @@ fn read_outlines(batch: &RecordBatch, texts: &mut SharedTexts, spans: &mut Vec<S
             duration: durations[row],
             service: services.get(row, |text| texts.share(text)),
             name: names.get(row, |text| texts.share(text)),
-            kind: SpanKind::from_number(i64::from(kinds[row])),
-            status: StatusCode::from_number(i64::from(statuses[row])),
+            kind: SpanKind::from_number(kinds[row]),
+            status: StatusCode::from_number(statuses[row]),
             resource: resources.get(row, |text| texts.share(text)),
         });
     }

@@ -92,12 +92,12 @@ impl Engine {
                     });
                     let service = &mut services[number];
                     service.spans += 1;
-                    let answers = [SpanKind::Server as i8, SpanKind::Consumer as i8].contains(&kinds[row]);
+                    let answers = [SpanKind::Server.number(), SpanKind::Consumer.number()].contains(&kinds[row]);
                     if !answers && parents.is_valid(row) {
                         continue;
                     }
                     let operation = service.operation(names.get(row), &mut groups);
-                    groups.add(operation, starts[row], durations[row], statuses[row] == StatusCode::Error as i8);
+                    groups.add(operation, starts[row], durations[row], statuses[row] == StatusCode::Error.number());
                 }
             }
         }

@@ -29,7 +29,7 @@ pub struct StoredSpan {
     pub parent_id: Option<SpanId>,
     /// Start in nanoseconds since 1970.
     pub start: i64,
-    /// Length in nanoseconds; negative when a clock jumped.
+    /// Length in nanoseconds; none where it has no end, or one before its start.
     pub duration: i64,
     /// The service it belongs to.
     pub service: Arc<str>,
@@ -230,7 +230,7 @@ impl TraceRun {
                     let mut at = 0;
                     spans.retain(|span| {
                         at += 1;
-                        at <= known || self.seen.insert((span.span_id, span.kind as i8))
+                        at <= known || self.seen.insert((span.span_id, span.kind.number()))
                     });
                     // Whoever asked may have left meanwhile.
                     tokio::task::yield_now().await;
@@ -289,8 +289,8 @@ pub fn read_spans(batch: &RecordBatch, spans: &mut Vec<StoredSpan>) -> Result<()
             duration: durations[row],
             service: share(services.get(row)),
             name: names.get(row).to_owned(),
-            kind: SpanKind::from_number(i64::from(kinds[row])),
-            status: StatusCode::from_number(i64::from(statuses[row])),
+            kind: SpanKind::from_number(kinds[row]),
+            status: StatusCode::from_number(statuses[row]),
             status_message: status_messages.get(row).to_owned(),
             trace_state: trace_states.get(row).to_owned(),
             flags: flags[row],

@@ -337,6 +337,47 @@ async fn long_traces_are_judged_whole() {
     }
 }
 
+/// Scenario: a span whose attributes are bytes, key-value lists and doubles beyond all numbers, before and after compaction.
+/// Guarantee: each is there and can be compared: doubles as such, the others as the text that they are shown as.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn values_without_a_type_are_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let (lake, ingest, compactor) = store(folder.path()).await;
+    let engine = Engine::new(Arc::clone(&lake));
+    let mut rows = Rows::default();
+    rows.spans.resource(&Resource::default());
+    rows.spans.scope(&Scope::default());
+    let list = AttributeValue::KeyValues(vec![Attribute::new("half", AttributeValue::Double(0.5))]);
+    let attributes = vec![
+        Attribute::new("bytes", AttributeValue::Bytes(vec![0, 1, 2].into())),
+        Attribute::new("list", list),
+        Attribute::new("most", AttributeValue::Double(f64::INFINITY)),
+        Attribute::new("none", AttributeValue::Double(f64::NAN)),
+    ];
+    let (trace_id, span_id) = (TraceId([1; 16]), SpanId([1; 8]));
+    rows.spans.span(&Span { trace_id, span_id, start: START, end: START + 1, attributes, ..Span::default() });
+    submit(&ingest, rows).await;
+    for is_compacted in [false, true] {
+        if is_compacted {
+            compactor.run_until_idle(hotspan_lake::catalog::now_nanos() + 1000 * HOUR).await.unwrap();
+        }
+        for (text, is_found) in [
+            ("{ span.bytes != nil && span.list != nil && span.most != nil && span.none != nil }", true),
+            ("{ span.bytes = nil }", false),
+            ("{ span.list =~ `.*half.*` }", true),
+            ("{ span.bytes = `{\"$bytes\":\"AAEC\"}` }", true),
+            ("{ span.most > 5.5 }", true),
+            ("{ span.none > 5.5 }", false),
+        ] {
+            let program = Arc::new(Program::new(text).unwrap());
+            let (order, from, until) = (SearchOrder::Recent, START - MINUTE, START + MINUTE);
+            let query = SearchQuery { from, until, limit: 5, spans_per_set: 9, order, after: None };
+            let answer = engine.search(&TenantId::anonymous(), &program, query).await.unwrap();
+            assert_eq!(answer.traces.len(), usize::from(is_found), "{text}, compacted: {is_compacted}");
+        }
+    }
+}
+
 /// Scenario: a few traces have so many spans that match that the latest spans of a file are of two or three of them; or all
 /// traces run at once, so that their latest spans say little of when they started.
 /// Guarantee: as many traces as are asked for are found, in order, however many spans were left out at first.

@@ -6,7 +6,7 @@ use std::hash::{Hash, Hasher};
 
 use hotspan_model::{SpanId, TraceId};
 
-use crate::ast::{CompareOp, Keyword, Kind, Literal, Status, write_duration, write_quoted};
+use crate::ast::{CompareOp, Kind, Literal, Status, write_duration, write_keyword, write_quoted};
 
 /// The value of a field for one span, borrowed from its source: reading one allocates nothing.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -156,8 +156,8 @@ impl fmt::Display for Value {
             Self::Float(value) => write!(out, "{value:?}"),
             Self::Duration(nanos) => write_duration(out, *nanos),
             Self::Str(text) => write_quoted(out, text),
-            Self::Status(status) => out.write_str(status.name()),
-            Self::Kind(kind) => out.write_str(kind.name()),
+            Self::Status(status) => write_keyword(out, *status),
+            Self::Kind(kind) => write_keyword(out, *kind),
             Self::Array(values) => {
                 out.write_str("[")?;
                 for (at, value) in values.iter().enumerate() {
@@ -270,8 +270,9 @@ pub(crate) fn compare(lhs: FieldValue<'_>, op: CompareOp, rhs: FieldValue<'_>) -
         },
         (Bool(left), Bool(right)) => equality(op, left == right),
         (Status(left), Status(right)) => equality(op, left == right),
-        (Status(status), Int(code)) | (Int(code), Status(status)) => equality(op, status as i64 == code),
+        (Status(status), Int(code)) | (Int(code), Status(status)) => equality(op, i64::from(status.number()) == code),
         (Kind(left), Kind(right)) => equality(op, left == right),
+        (Kind(kind), Int(number)) | (Int(number), Kind(kind)) => equality(op, i64::from(kind.number()) == number),
         (SpanId(left), SpanId(right)) => ordered(op, left.cmp(&right)),
         (TraceId(left), TraceId(right)) => ordered(op, left.cmp(&right)),
         (SpanId(_) | TraceId(_), Str(right)) => lhs.test_text(|left| ordered(op, left.cmp(right))),

@@ -80,7 +80,7 @@ fn full_span(trace_id: [u8; 16], span_id: [u8; 8], start: u64) -> Span {
 }
 
 /// Scenario: a span that uses every field OTLP has, and so do its scope and resource.
-/// Guarantee: all of it is in the trace, with its types.
+/// Guarantee: all of it is in the trace, with its types, and attributes of the resource in their order.
 #[test]
 fn everything_in_a_span_is_kept() {
     let store = tempfile::tempdir().unwrap();
@@ -92,6 +92,7 @@ fn everything_in_a_span_is_kept() {
     group.schema_url = "https://schemas/resource".to_owned();
     let resource = group.resource.as_mut().unwrap();
     resource.dropped_attributes_count = 6;
+    resource.attributes.extend([text_attribute("zone", "b"), text_attribute("host.name", "one")]);
     let host = EntityRef { r#type: "host".to_owned(), id_keys: vec!["host.id".to_owned()], ..EntityRef::default() };
     resource.entity_refs = vec![service_entity(), host];
     group.scope_spans[0].schema_url = "https://schemas/scope".to_owned();
@@ -155,6 +156,117 @@ fn everything_in_a_span_is_kept() {
     assert_eq!(span["links"][0]["attributes"], json!([{"key": "why", "value": {"stringValue": "batch"}}]));
     assert_eq!(span["links"][0]["droppedAttributesCount"], 2);
     assert_eq!(span["events"][0]["droppedAttributesCount"], 1);
+}
+
+/// What every way to ask tells of kinds and outcomes, by the first byte of the span's id.
+fn told_kinds(server: &Server) -> Vec<String> {
+    let accept = [("accept", "application/protobuf")];
+    let path = format!("/api/traces/{}", "01".repeat(16));
+    let answer = request(server.address("http"), "GET", &path, &accept, b"").unwrap();
+    let in_protobuf = ExportTraceServiceRequest::decode(answer.body.as_slice()).unwrap();
+    let groups = in_protobuf.resource_spans.iter().flat_map(|group| &group.scope_spans[0].spans);
+    let mut told: Vec<String> = groups
+        .map(|span| format!("{} {} {}", span.span_id[0], span.kind, span.status.as_ref().map_or(0, |it| it.code)))
+        .collect();
+    let in_json = server.get_json(&path);
+    for group in in_json["batches"].as_array().unwrap() {
+        for span in group["scopeSpans"][0]["spans"].as_array().unwrap() {
+            told.push(format!("{} {} {}", span["spanId"], span["kind"], span["status"]));
+        }
+    }
+    for row in rows_of(server, "SELECT encode(span_id, 'hex') AS id, kind, status FROM spans") {
+        told.push(format!("{} {} {}", row["id"], row["kind"], row["status"]));
+    }
+    for condition in
+        ["kind = 7", "kind = unspecified", "kind != server", "status = 9", "status = unset", "status != ok"]
+    {
+        let query = support::percent_encoded(&format!("{{ {condition} }} | select(kind, status)"));
+        let found = server.get_json(&format!("/api/search?q={query}"));
+        let mut spans: Vec<String> = found["traces"][0]["spanSet"]["spans"]
+            .as_array()
+            .unwrap_or(&Vec::new())
+            .iter()
+            .map(|span| format!("{} {}", span["spanID"], span["attributes"]))
+            .collect();
+        spans.sort_unstable();
+        told.push(format!("{condition}: {spans:?}"));
+    }
+    let values = server.get_json("/api/v2/search/tag/kind/values");
+    told.push(values["tagValues"].to_string());
+    told.sort_unstable();
+    told
+}
+
+/// Scenario: kinds and outcomes that OTLP has no name for, sent in protobuf and in JSON; some that are larger than any will be.
+/// Guarantee: their numbers are given out by every API, from young segments and from sorted ones after a restart; of what
+/// is too large the answer says that it was not kept.
+#[test]
+fn kinds_and_outcomes_of_the_future_are_kept() {
+    let store = tempfile::tempdir().unwrap();
+    let mut server = Server::start(store.path());
+    server.wait_ready();
+    let start = now_nanos();
+    let span = |id: u8, kind: i32, code: i32| Span {
+        parent_span_id: Vec::new(),
+        kind,
+        status: Some(Status { code, ..Status::default() }),
+        ..full_span([1; 16], [id; 8], start)
+    };
+    let body = trace_request("shop", vec![span(1, 7, 0), span(2, -128, 9), span(3, 2, 1)]).encode_to_vec();
+    let answer = server.post("/v1/traces", PROTOBUF, &body).unwrap();
+    assert_eq!((answer.status, answer.text().as_str()), (200, ""));
+    let in_json = json!({"resourceSpans": [{
+        "resource": {"attributes": [{"key": "service.name", "value": {"stringValue": "js"}}]},
+        "scopeSpans": [{"spans": [{
+            "traceId": "01".repeat(16), "spanId": "04".repeat(8), "kind": 127, "status": {"code": "9"},
+            "startTimeUnixNano": start.to_string(), "endTimeUnixNano": start.to_string(),
+        }]}]
+    }]});
+    let answer = server.post("/v1/traces", "application/json", in_json.to_string().as_bytes()).unwrap();
+    assert_eq!((answer.status, answer.text().as_str()), (200, "{}"));
+    let young = told_kinds(&server);
+    for expected in [
+        "1 7 0",
+        "2 -128 9",
+        "3 2 1",
+        "4 127 9",
+        r#""AQEBAQEBAQE=" 7 {}"#,
+        r#""AgICAgICAgI=" -128 {"code":9}"#,
+        r#""AwMDAwMDAwM=" "SPAN_KIND_SERVER" {"code":"STATUS_CODE_OK"}"#,
+        r#""BAQEBAQEBAQ=" 127 {"code":9}"#,
+        r#""0101010101010101" 7 0"#,
+        r#""0202020202020202" -128 9"#,
+        "kind = unspecified: []",
+    ] {
+        assert!(young.iter().any(|told| told == expected), "{expected} is not told: {young:#?}");
+    }
+    let found = |condition: &str| {
+        let line = young.iter().find(|told| told.starts_with(&format!("{condition}:"))).unwrap();
+        ["01", "02", "03", "04"].map(|id| line.contains(&id.repeat(8)))
+    };
+    assert_eq!(found("kind = 7"), [true, false, false, false], "{young:#?}");
+    assert_eq!(found("kind != server"), [true, true, false, true], "{young:#?}");
+    assert_eq!(found("status = 9"), [false, true, false, true], "{young:#?}");
+    assert_eq!(found("status = unset"), [true, false, false, false], "{young:#?}");
+    assert_eq!(found("status != ok"), [true, true, false, true], "{young:#?}");
+    let calls = server.get("/metrics/spans").unwrap().text();
+    assert!(calls.contains(r#"span_kind="-128",status_code="9""#), "{calls}");
+
+    assert!(server.terminate().success());
+    let server = Server::start_with(store.path(), &["--compact-after", "1ms"]);
+    server.wait_ready();
+    server.wait_compacted();
+    assert_eq!(told_kinds(&server), young);
+
+    let body = trace_request("shop", vec![span(5, 1000, 2)]).encode_to_vec();
+    let answer = server.post("/v1/traces", PROTOBUF, &body).unwrap();
+    assert!(
+        answer.text().contains("spans[0] has a kind or a status code that is no number from -128 to 127"),
+        "{}",
+        answer.text()
+    );
+    let failed = server.get_json("/api/search?q=%7B%20kind%20%3D%20unspecified%20%26%26%20status%20%3D%20error%20%7D");
+    assert_eq!(failed["traces"][0]["spanSet"]["matched"], 1, "{failed}");
 }
 
 /// The rows that a statement gives.

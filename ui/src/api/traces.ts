@@ -22,7 +22,7 @@ export interface RawSpan {
   spanId?: string;
   parentSpanId?: string;
   name?: string;
-  kind?: string;
+  kind?: string | number;
   startTimeUnixNano?: string;
   endTimeUnixNano?: string;
   attributes?: KeyValue[];

@@ -24,7 +24,8 @@ export function SpanDrawer({ trace, span, details, problem }: { trace: TraceMode
   const raw = details?.raw ?? {};
   const likeIt = spansOf(trace.service[span]!, trace.name[span]!);
   const startMs = trace.originMs + trace.start[span]! / 1e6;
-  const kind = (raw.kind ?? '').replace('SPAN_KIND_', '').toLowerCase();
+  // A number where OTLP has no name for it.
+  const kind = String(raw.kind ?? '').replace('SPAN_KIND_', '').toLowerCase();
   return (
     <div>
       <div className="row">

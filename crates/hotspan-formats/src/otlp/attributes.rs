@@ -45,6 +45,8 @@ pub(crate) struct ItemReader<'a, 'l> {
     allowance: usize,
     repaired: u64,
     cut: u64,
+    /// Numbers of kinds and outcomes that are too large to be kept.
+    unkept: u64,
     /// Attribute vectors of earlier events and links, to be filled again.
     spare: Vec<Vec<Attribute<'a>>>,
 }
@@ -63,7 +65,7 @@ impl<'a, 'l> ItemReader<'a, 'l> {
     /// A reader for items that have no borrowed texts.
     pub(crate) fn without_repairs(limits: &'l Limits, dictionary: &'l [Cow<'a, str>]) -> Self {
         let allowance = limits.max_item_bytes;
-        Self { limits, repairs: None, dictionary, allowance, repaired: 0, cut: 0, spare: Vec::new() }
+        Self { limits, repairs: None, dictionary, allowance, repaired: 0, cut: 0, unkept: 0, spare: Vec::new() }
     }
 
     /// How much memory the current item takes.
@@ -78,7 +80,7 @@ impl<'a, 'l> ItemReader<'a, 'l> {
 
     /// Takes down the repairs since the last call; `locate` gives the path of the item.
     pub(crate) fn note_repairs(&mut self, outcome: &mut Outcome, locate: impl Fn(Box<Fault>) -> Box<Fault>) {
-        if self.repaired + self.cut == 0 {
+        if self.repaired + self.cut + self.unkept == 0 {
             return;
         }
         if self.repaired > 0 {
@@ -88,7 +90,10 @@ impl<'a, 'l> ItemReader<'a, 'l> {
             let limit = self.limits.max_text_bytes;
             outcome.note_many(&locate(Fault::new(Problem::TooLong { limit })), self.cut);
         }
-        (self.repaired, self.cut) = (0, 0);
+        if self.unkept > 0 {
+            outcome.note_many(&locate(Fault::new(Problem::Code)), self.unkept);
+        }
+        (self.repaired, self.cut, self.unkept) = (0, 0, 0);
     }
 
     /// Accounts for memory that the item takes.
@@ -142,6 +147,15 @@ impl<'a, 'l> ItemReader<'a, 'l> {
         // A wrong byte becomes three.
         self.charge(kept.len().saturating_mul(3))?;
         Ok(String::from_utf8_lossy(kept).into_owned())
+    }
+
+    /// The number of a kind or an outcome, of which OTLP has a handful; whatever it adds to them will fit.
+    #[inline]
+    pub(crate) fn code(&mut self, number: i32) -> i8 {
+        i8::try_from(number).unwrap_or_else(|_| {
+            self.unkept += 1;
+            0
+        })
     }
 
     /// An empty vector of attributes, used before if possible.

@@ -78,6 +78,8 @@ pub(crate) enum Problem {
         "has stacks of more than {limit} frames, of which {cut} in all were cut on the root's side (limits.max_stack_depth)"
     )]
     TooDeep { limit: usize, cut: u64 },
+    #[error("has a kind or a status code that is no number from -128 to 127; 0 was kept instead")]
+    Code,
     #[error("is {found}, which is after the year 2262; the time of arrival was taken instead")]
     ProfileTime { found: u64 },
     #[error("has {found} bytes, 16 expected; the profile was kept without it")]

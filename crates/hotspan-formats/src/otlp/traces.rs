@@ -226,7 +226,7 @@ fn read_span<'a>(mut message: Reader<'a>, items: &mut ItemReader<'a, '_>, span: 
         span.name = message.raw_bytes().and_then(|bytes| items.borrowed_text(bytes)).field("name")?;
     }
     if message.next_is(6, VARINT) {
-        span.kind = SpanKind::from_number(i64::from(message.raw_varint().field("kind")? as i32));
+        span.kind = SpanKind::from_number(items.code(message.raw_varint().field("kind")? as i32));
     }
     if message.next_is(7, FIXED64) {
         start = message.raw_fixed64().field("start_time_unix_nano")?;
@@ -241,7 +241,7 @@ fn read_span<'a>(mut message: Reader<'a>, items: &mut ItemReader<'a, '_>, span: 
             3 => text_field(items, &mut message, field, &mut span.trace_state).field("trace_state")?,
             4 => parent_id = message.bytes(field).field("parent_span_id")?,
             5 => text_field(items, &mut message, field, &mut span.name).field("name")?,
-            6 => span.kind = SpanKind::from_number(i64::from(message.int32(field).field("kind")?)),
+            6 => span.kind = SpanKind::from_number(items.code(message.int32(field).field("kind")?)),
             7 => start = message.fixed64(field).field("start_time_unix_nano")?,
             8 => end = message.fixed64(field).field("end_time_unix_nano")?,
             9 => items.attribute(&mut message, field, &mut span.attributes)?,
@@ -326,7 +326,7 @@ fn merge_status<'a>(mut message: Reader<'a>, items: &mut ItemReader<'a, '_>, spa
     while let Some(field) = message.field()? {
         match field.number {
             2 => text_field(items, &mut message, field, &mut span.status_message).field("message")?,
-            3 => span.status = StatusCode::from_number(i64::from(message.int32(field).field("code")?)),
+            3 => span.status = StatusCode::from_number(items.code(message.int32(field).field("code")?)),
             _ => message.skip(field)?,
         }
     }

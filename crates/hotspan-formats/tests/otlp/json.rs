@@ -177,7 +177,7 @@ fn spellings() {
                "start_time_unix_nano": 1000, "status": {"code": "STATUS_CODE_ERROR"},
                "attributes": [{"key": "n", "value": {"int_value": 5}}], "links": null}),
         json!({"traceId": base64(&trace), "spanId": base64(&span_id), "kind": "2", "startTimeUnixNano": 1e3,
-               "status": {"code": 2, "later": {}}, "attributes": [{"key": "n", "value": {"intValue": 5.0}}]}),
+               "endTimeUnixNano": 0.0, "status": {"code": 2, "later": {}}, "attributes": [{"key": "n", "value": {"intValue": 5.0}}]}),
     ];
     let first = told(&one_span(&spellings[0])).unwrap();
     assert_eq!(first.accepted, 1);
@@ -205,6 +205,30 @@ fn integers_that_are_too_large() {
         assert_eq!(told.accepted, 1);
         assert_eq!(told, of(meant).unwrap(), "{large}");
     }
+}
+
+/// Scenario: kinds that OTLP/JSON does not have: names of the future, and numbers in quotes that no kind will have.
+/// Guarantee: the span is kept without them, and the answer says so.
+#[test]
+fn names_of_the_future_are_told() {
+    for kind in ["SPAN_KIND_LATER", "4294967298", "two"] {
+        let span = json!({"traceId": "01".repeat(16), "spanId": "02".repeat(8), "kind": kind});
+        let json = one_span(&span).to_string();
+        let outcome = decode_traces_json(json.as_bytes(), &Limits::default(), &mut Told::default()).unwrap();
+        assert_eq!((outcome.accepted, outcome.rejected), (1, 0));
+        assert!(outcome.message().contains("spans[0] has a kind or a status code"), "{kind}: {}", outcome.message());
+    }
+}
+
+/// Scenario: times as a script has them that multiplies seconds: a double, of which JSON shows the exponent.
+/// Guarantee: the time that the double is, to the few nanoseconds that it is exact to.
+#[test]
+fn times_with_exponents() {
+    let of = |time: Value| {
+        told(&one_span(&json!({"traceId": "01".repeat(16), "spanId": "02".repeat(8), "startTimeUnixNano": time})))
+    };
+    let multiplied = 1_795_065_275.429_443_8 * 1e9;
+    assert_eq!(of(json!(multiplied)).unwrap(), of(json!((multiplied as u64).to_string())).unwrap());
 }
 
 /// Scenario: texts that were cut in the middle of a character, as JavaScript cuts long values: half of a surrogate pair is left.
@@ -251,6 +275,8 @@ fn errors_are_located() {
         error(json!({"attributes": [{"value": {"intValue": "5x"}}]}))
             .contains("attributes[0].value.int_value can't be read")
     );
+    assert!(error(json!({"kind": 1u64 << 32 | 2})).contains("kind can't be read: 4294967298 is not a 32-bit integer"));
+    assert!(error(json!({"startTimeUnixNano": 1e20})).contains("start_time_unix_nano can't be read: invalid type"));
     assert!(error(json!({"events": {}})).contains("spans[0].events can't be read"));
     let cut = decode_traces_json(b"{\"resourceSpans\":[", &Limits::default(), &mut Told::default()).unwrap_err();
     assert!(cut.to_string().contains("line 1, column 18"), "{cut}");

@@ -82,7 +82,7 @@ fn span(sent: &Span) -> Option<model::Span<'_>> {
         trace_state: &sent.trace_state,
         flags: sent.flags,
         name: &sent.name,
-        kind: SpanKind::from_number(i64::from(sent.kind)),
+        kind: SpanKind::from_number(code(sent.kind)),
         start: sent.start_time_unix_nano.try_into().ok()?,
         end: sent.end_time_unix_nano.try_into().ok()?,
         attributes: attributes(&sent.attributes),
@@ -91,9 +91,14 @@ fn span(sent: &Span) -> Option<model::Span<'_>> {
         dropped_events_count: sent.dropped_events_count,
         links: sent.links.iter().map(link).collect::<Option<_>>()?,
         dropped_links_count: sent.dropped_links_count,
-        status: StatusCode::from_number(status.map_or(0, |status| i64::from(status.code))),
+        status: StatusCode::from_number(status.map_or(0, |status| code(status.code))),
         status_message: status.map_or("", |status| &status.message),
     })
+}
+
+/// The number of a kind or an outcome, as far as it is kept.
+fn code(number: i32) -> i8 {
+    number.try_into().unwrap_or(0)
 }
 
 fn event(sent: &span::Event) -> Option<model::Event<'_>> {

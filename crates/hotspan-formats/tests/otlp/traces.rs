@@ -96,6 +96,24 @@ fn texts_that_are_not_utf8_are_repaired() {
     assert!(outcome.message().starts_with("resource_spans[0].scope_spans[0].spans[0] has a text that is not UTF-8"));
 }
 
+/// Scenario: kinds and outcomes by numbers that OTLP has no name for, and by ones that no byte holds.
+/// Guarantee: the first are kept; the span with the others is kept too, and the answer says what it lacks.
+#[test]
+fn numbers_without_a_name_are_kept() {
+    let status = |code: i64| Message::new().varint(3, code as u64);
+    let of = |kind: i64, code: i64| good_span().varint(6, kind as u64).message(15, &status(code));
+    let (_, outcome) = told(&request(&[of(6, 3), of(127, -128)]), &Limits::default()).unwrap();
+    assert!(outcome.is_clean(), "{}", outcome.message());
+    let spans = [of(1, 2), of(128, 2), of(2, i64::from(i32::MIN)), of(3, 0)];
+    let (told, outcome) = told(&request(&spans), &Limits::default()).unwrap();
+    assert_eq!((told.accepted, told.rejected), (4, 0));
+    assert_eq!(
+        outcome.message(),
+        "resource_spans[0].scope_spans[0].spans[1] has a kind or a status code that is no number from -128 to 127; \
+         0 was kept instead (and 1 more like it)"
+    );
+}
+
 /// Scenario: more broken names than the reader keeps repairs for.
 /// Guarantee: those beyond are refused, not the request.
 #[test]

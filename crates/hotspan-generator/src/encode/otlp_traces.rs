@@ -56,7 +56,7 @@ fn write_span(out: &mut Writer, span: &Span<'_>) {
         out.bytes(4, &parent.0);
     }
     out.text(5, span.name);
-    out.varint(6, span.kind as u64);
+    out.varint(6, span.kind.number() as u64);
     out.fixed64(7, span.start as u64);
     out.fixed64(8, span.end as u64);
     write_attributes(out, 9, &span.attributes);
@@ -66,10 +66,10 @@ fn write_span(out: &mut Writer, span: &Span<'_>) {
     for link in &span.links {
         out.message(13, |message| write_link(message, link));
     }
-    if span.status as i8 != 0 {
+    if span.status.number() != 0 {
         out.message(15, |status| {
             status.text(2, span.status_message);
-            status.varint(3, span.status as u64);
+            status.varint(3, span.status.number() as u64);
         });
     }
     out.fixed32(16, span.flags);

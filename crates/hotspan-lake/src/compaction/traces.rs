@@ -87,7 +87,7 @@ impl TraceSummaries {
         for row in rows.clone() {
             first = first.min(starts[row]);
             last = last.max(starts[row].saturating_add(durations[row].max(0)));
-            errors += u32::from(statuses[row] == StatusCode::Error as i8);
+            errors += u32::from(statuses[row] == StatusCode::Error.number());
             if parents.is_null(row) && root.is_none_or(|root| starts[row] < starts[root]) {
                 root = Some(row);
             }

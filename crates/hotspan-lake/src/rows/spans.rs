@@ -233,8 +233,8 @@ impl TraceSink for SpanRows {
         self.duration.push(span.end.saturating_sub(span.start).max(0));
         self.service.push_code(self.current.service);
         self.name.push(span.name);
-        self.kind.push(span.kind as i8);
-        self.status.push(span.status as i8);
+        self.kind.push(span.kind.number());
+        self.status.push(span.status.number());
         self.status_message.push(span.status_message);
         self.trace_state.push(span.trace_state);
         self.flags.push(span.flags);

@@ -93,7 +93,7 @@ impl BoundSpans {
 
     /// Whether a span ended with an error.
     pub(super) fn is_error(&self, span: usize) -> bool {
-        self.statuses.as_ref().is_some_and(|codes| codes.value(self.row(span)) == StatusCode::Error as i8)
+        self.statuses.as_ref().is_some_and(|codes| codes.value(self.row(span)) == StatusCode::Error.number())
     }
 
     /// How many spans are shown.
@@ -131,9 +131,9 @@ impl BoundSpans {
             Binding::Nothing => FieldValue::Nil,
             Binding::Duration => FieldValue::Duration(self.duration_at(row)),
             Binding::Name => FieldValue::Str(self.names.get(row)),
-            Binding::Status(codes) => FieldValue::Status(StatusCode::from_number(i64::from(codes.value(row)))),
+            Binding::Status(codes) => FieldValue::Status(StatusCode::from_number(codes.value(row))),
             Binding::StatusMessage(texts) => FieldValue::Str(texts.get(row)),
-            Binding::Kind(codes) => FieldValue::Kind(SpanKind::from_number(i64::from(codes.value(row)))),
+            Binding::Kind(codes) => FieldValue::Kind(SpanKind::from_number(codes.value(row))),
             Binding::SpanId => FieldValue::SpanId(self.span_id_at(row)),
             Binding::ParentId => match self.parent_of(row) {
                 Some(parent) => FieldValue::SpanId(parent),

@@ -173,8 +173,8 @@ pub(super) fn by_code(codes: &Int32Array, fits: &[bool], missing: bool) -> Boole
 }
 
 /// One answer for each of the few codes that a byte can be.
-pub(super) fn bytes(codes: &[i8], accepts: impl Fn(i64) -> bool) -> BooleanBuffer {
-    let fits: Vec<bool> = (0..=u8::MAX).map(|code| accepts(i64::from(code.cast_signed()))).collect();
+pub(super) fn bytes(codes: &[i8], accepts: impl Fn(i8) -> bool) -> BooleanBuffer {
+    let fits: Vec<bool> = (0..=u8::MAX).map(|code| accepts(code.cast_signed())).collect();
     each(codes.len(), |row| fits[usize::from(codes[row].cast_unsigned())])
 }
 

@@ -271,8 +271,8 @@ mod tests {
             ("name", text(names.into_iter().map(Some).collect())),
             ("status_message", text(vec![None, Some("bad"), None, Some("worse"), None, None, Some("bad"), None])),
             ("duration", Arc::new(Int64Array::from_iter_values((1..=8).map(|ms| ms * 1_000_000)))),
-            ("status", Arc::new(Int8Array::from(vec![0, 2, 2, 0, 1, 0, 2, 1]))),
-            ("kind", Arc::new(Int8Array::from(vec![1, 2, 3, 0, 2, 2, 3, 5]))),
+            ("status", Arc::new(Int8Array::from(vec![0, 2, 2, 0, 1, 0, 2, 7]))),
+            ("kind", Arc::new(Int8Array::from(vec![1, 2, 3, 0, 2, 2, 3, 7]))),
             ("resource", Arc::new(resources)),
             (
                 "attributes",
@@ -346,8 +346,8 @@ mod tests {
             "resource\\.(cpus|tags|none) (=|!=|>) (4|\"x\"|1)",
             "resource\\.service\\.name (=|!=|=~) \"(a|b|[ab])\"",
             "duration (=|!=|<|<=|>|>=) (3ms|4ms|1500us)",
-            "status (=|!=) (error|ok|unset)",
-            "kind (=|!=) (server|client|unspecified)",
+            "status (=|!=) (error|ok|unset|7)",
+            "kind (=|!=) (server|client|unspecified|2|7)",
         ];
         test.prop_recursive(3, 8, 3, |inner| {
             prop_oneof![

@@ -131,11 +131,17 @@ fn array_values(values: &ValuesOfKey) -> SparseValues {
     found
 }
 
-/// A scalar from its canonical JSON, without allocating; texts never come here.
-pub(super) fn scalar_from_json(json: &str) -> FieldValue<'static> {
+/// A value that is neither text nor an array from its canonical JSON, without allocating. What TraceQL has no type for is shown as
+/// that, as [`owned`] does.
+pub(super) fn scalar_from_json(json: &str) -> FieldValue<'_> {
     match json {
         "true" => FieldValue::Bool(true),
         "false" => FieldValue::Bool(false),
+        _ if json.starts_with('{') => match AttributeValue::from_json(json) {
+            Ok(AttributeValue::Double(value)) => FieldValue::Float(value),
+            Ok(_) => FieldValue::Str(json),
+            Err(_) => FieldValue::Nil,
+        },
         _ if json.contains(['.', 'e']) => json.parse().map_or(FieldValue::Nil, FieldValue::Float),
         _ => json.parse().map_or(FieldValue::Nil, FieldValue::Int),
     }

@@ -1,5 +1,7 @@
 //! Calls, failures and latencies by service, operation, kind and status.
 
+use std::borrow::Cow;
+
 use arrow::array::RecordBatch;
 use hashbrown::HashMap;
 use hotspan_lake::arrays;
@@ -135,25 +137,19 @@ impl hashbrown::Equivalent<CallSeries> for CallKey<'_> {
 
 impl CallSeries {
     /// The kind as Prometheus labels spell it.
-    pub fn kind_name(&self) -> &'static str {
-        match SpanKind::from_number(i64::from(self.kind)) {
-            SpanKind::Unspecified => "SPAN_KIND_UNSPECIFIED",
-            SpanKind::Internal => "SPAN_KIND_INTERNAL",
-            SpanKind::Server => "SPAN_KIND_SERVER",
-            SpanKind::Client => "SPAN_KIND_CLIENT",
-            SpanKind::Producer => "SPAN_KIND_PRODUCER",
-            SpanKind::Consumer => "SPAN_KIND_CONSUMER",
-        }
+    pub fn kind_name(&self) -> Cow<'static, str> {
+        name_or_number(SpanKind::from_number(self.kind).otlp_name(), self.kind)
     }
 
     /// The status as Prometheus labels spell it.
-    pub fn status_name(&self) -> &'static str {
-        match StatusCode::from_number(i64::from(self.status)) {
-            StatusCode::Unset => "STATUS_CODE_UNSET",
-            StatusCode::Ok => "STATUS_CODE_OK",
-            StatusCode::Error => "STATUS_CODE_ERROR",
-        }
+    pub fn status_name(&self) -> Cow<'static, str> {
+        name_or_number(StatusCode::from_number(self.status).otlp_name(), self.status)
     }
+}
+
+/// What has no name is told by its number: two series may not have the same labels.
+fn name_or_number(name: Option<&'static str>, number: i8) -> Cow<'static, str> {
+    name.map_or_else(|| Cow::Owned(number.to_string()), Cow::Borrowed)
 }
 
 #[cfg(test)]

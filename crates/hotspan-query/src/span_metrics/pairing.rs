@@ -67,7 +67,7 @@ impl EdgeCounter {
         let peers = NamedPeers::of(arrays::maps(batch, "attributes")?);
         let mut numbers = ByText::new(services);
         for row in 0..batch.num_rows() {
-            let kind = SpanKind::from_number(i64::from(kinds[row]));
+            let kind = SpanKind::from_number(kinds[row]);
             let is_client = matches!(kind, SpanKind::Client | SpanKind::Producer);
             if !is_client && !matches!(kind, SpanKind::Server | SpanKind::Consumer) {
                 continue;
@@ -81,7 +81,7 @@ impl EdgeCounter {
             let side = Side {
                 service,
                 duration: durations[row],
-                failed: statuses[row] == StatusCode::Error as i8,
+                failed: statuses[row] == StatusCode::Error.number(),
                 is_message: matches!(kind, SpanKind::Producer | SpanKind::Consumer),
                 peer,
             };

@@ -60,11 +60,12 @@ fn write_calls(text: &mut String, calls: &CallCounts) {
     let labelled: Vec<(String, &Latency)> = series
         .into_iter()
         .map(|(series, latency)| {
+            let (kind, status) = (series.kind_name(), series.status_name());
             let pairs = [
                 ("service", series.service.as_str()),
                 ("span_name", series.name.as_str()),
-                ("span_kind", series.kind_name()),
-                ("status_code", series.status_name()),
+                ("span_kind", &*kind),
+                ("status_code", &*status),
             ];
             (labels(&pairs), latency)
         })

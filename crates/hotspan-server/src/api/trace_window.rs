@@ -157,7 +157,7 @@ fn span_json(placed: &PlacedSpan, trace_start: i64) -> Value {
         "parent_id": span.parent_id.map(|parent| parent.to_string()),
         "service": &*span.service,
         "name": &*span.name,
-        "kind": span.kind as i8,
+        "kind": span.kind.number(),
         "failed": span.status == SpanStatus::Error,
         // Since the trace began: numbers that a browser can hold exactly.
         "start_ns": span.start - trace_start,

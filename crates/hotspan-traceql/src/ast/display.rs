@@ -60,6 +60,14 @@ pub(crate) fn write_duration(out: &mut impl Write, nanos: i64) -> fmt::Result {
     Ok(())
 }
 
+/// Writes a constant as its word, or else as its number: both can be asked for.
+pub(crate) fn write_keyword(out: &mut impl Write, keyword: impl Keyword) -> fmt::Result {
+    match keyword.name() {
+        Some(word) => out.write_str(word),
+        None => write!(out, "{}", keyword.number()),
+    }
+}
+
 impl Display for Literal {
     fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
         match self {
@@ -70,8 +78,8 @@ impl Display for Literal {
             Self::Float(value) => write!(out, "{value:?}"),
             Self::Duration(nanos) => write_duration(out, *nanos),
             Self::Str(text) => write_quoted(out, text),
-            Self::Status(status) => out.write_str(status.name()),
-            Self::Kind(kind) => out.write_str(kind.name()),
+            Self::Status(status) => write_keyword(out, *status),
+            Self::Kind(kind) => write_keyword(out, *kind),
         }
     }
 }

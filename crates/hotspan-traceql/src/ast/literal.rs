@@ -29,22 +29,30 @@ pub use hotspan_model::SpanKind as Kind;
 
 /// A constant that is written as a word.
 pub trait Keyword: Copy + 'static {
-    /// Every constant of this type.
+    /// Every constant of this type that is written so.
     const ALL: &'static [Self];
 
-    /// The word.
-    fn name(self) -> &'static str;
+    /// The word; none for numbers that OTLP's list does not have, which values may be and constants never are.
+    fn name(self) -> Option<&'static str>;
+
+    /// The number that it has in OTLP.
+    fn number(self) -> i8;
 }
 
 impl Keyword for Status {
     const ALL: &'static [Self] = &[Self::Unset, Self::Ok, Self::Error];
 
-    fn name(self) -> &'static str {
-        match self {
+    fn name(self) -> Option<&'static str> {
+        Some(match self {
             Self::Unset => "unset",
             Self::Ok => "ok",
             Self::Error => "error",
-        }
+            Self::Other(_) => return None,
+        })
+    }
+
+    fn number(self) -> i8 {
+        Self::number(self)
     }
 }
 
@@ -52,14 +60,19 @@ impl Keyword for Kind {
     const ALL: &'static [Self] =
         &[Self::Unspecified, Self::Internal, Self::Server, Self::Client, Self::Producer, Self::Consumer];
 
-    fn name(self) -> &'static str {
-        match self {
+    fn name(self) -> Option<&'static str> {
+        Some(match self {
             Self::Unspecified => "unspecified",
             Self::Internal => "internal",
             Self::Server => "server",
             Self::Client => "client",
             Self::Producer => "producer",
             Self::Consumer => "consumer",
-        }
+            Self::Other(_) => return None,
+        })
+    }
+
+    fn number(self) -> i8 {
+        Self::number(self)
     }
 }

@@ -11,7 +11,7 @@ mod visit;
 pub use field::{ArithmeticOp, CompareOp, Field, FieldExpr, FieldExprKind, Intrinsic, LogicalOp, Scope};
 pub use literal::{Keyword, Kind, Literal, Status};
 
-pub(crate) use display::{write_duration, write_quoted};
+pub(crate) use display::{write_duration, write_keyword, write_quoted};
 pub(crate) use names::{SCOPE_NAMES, all_intrinsic_names, intrinsic_by_name, scope_by_name};
 
 use crate::error::SourceRange;

@@ -256,7 +256,9 @@ pub(super) fn check_compared(
             .expecting("`parent = nil`, or one of its attributes such as `parent.span.x`"));
     }
     let fits = match (left, right) {
-        (Type::Unknown, _) | (_, Type::Unknown) | (Type::Status, Type::Int) | (Type::Int, Type::Status) => true,
+        (Type::Unknown, _) | (_, Type::Unknown) => true,
+        // As OTLP numbers them, which may be more than have a name.
+        (Type::Status | Type::Kind, Type::Int) | (Type::Int, Type::Status | Type::Kind) => true,
         (left, right) => left == right || (left.is_numeric() && right.is_numeric()),
     };
     if !fits {

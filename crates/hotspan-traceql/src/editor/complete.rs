@@ -262,5 +262,5 @@ fn values_for(text: &str, field: Option<&Token>) -> Vec<Completion> {
 }
 
 fn keywords<K: Keyword>(all: &[K]) -> Vec<Completion> {
-    all.iter().map(|keyword| Completion::Text(keyword.name().to_owned())).collect()
+    all.iter().filter_map(|keyword| Some(Completion::Text(keyword.name()?.to_owned()))).collect()
 }

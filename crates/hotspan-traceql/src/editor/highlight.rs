@@ -68,8 +68,8 @@ fn class_of_word(word: &str) -> TokenClass {
         || SINKS.contains(&word);
     let is_keyword = SPANSET_STAGES.contains(&word)
         || ["with", "true", "false", "nil", "minInt", "maxInt"].contains(&word)
-        || Status::ALL.iter().any(|status| status.name() == word)
-        || Kind::ALL.iter().any(|kind| kind.name() == word);
+        || Status::ALL.iter().any(|status| status.name() == Some(word))
+        || Kind::ALL.iter().any(|kind| kind.name() == Some(word));
     if is_function {
         TokenClass::Function
     } else if is_keyword {

@@ -229,7 +229,7 @@ impl<'a> Parser<'a> {
     pub(super) fn unknown_name(&self, also: &[&'static str]) -> TraceqlError {
         let word = self.written();
         let keywords = ["true", "false", "nil", "minInt", "maxInt"];
-        let enums = Status::ALL.iter().map(|s| s.name()).chain(Kind::ALL.iter().map(|k| k.name()));
+        let enums = Status::ALL.iter().filter_map(|s| s.name()).chain(Kind::ALL.iter().filter_map(|k| k.name()));
         let known = all_intrinsic_names().chain(also.iter().copied()).chain(keywords).chain(enums);
         let error = TraceqlError::at(self.range(), format!("unknown name `{word}`"));
         match nearest(word, known) {
@@ -274,10 +274,10 @@ fn keyword_literal(word: &str) -> Option<Literal> {
         "minInt" => Literal::Int(i64::MIN),
         "maxInt" => Literal::Int(i64::MAX),
         _ => {
-            if let Some(status) = Status::ALL.iter().find(|status| status.name() == word) {
+            if let Some(status) = Status::ALL.iter().find(|status| status.name() == Some(word)) {
                 Literal::Status(*status)
             } else {
-                Literal::Kind(*Kind::ALL.iter().find(|kind| kind.name() == word)?)
+                Literal::Kind(*Kind::ALL.iter().find(|kind| kind.name() == Some(word))?)
             }
         }
     })

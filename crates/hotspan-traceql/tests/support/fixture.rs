@@ -144,8 +144,8 @@ fn set(span: &mut MemorySpan, word: &str) {
     match key {
         "name" => span.name = text(written),
         "service" => span.resource.push(("service.name".to_owned(), value(written))),
-        "kind" => span.kind = *Kind::ALL.iter().find(|kind| kind.name() == written).unwrap(),
-        "status" => span.status = *Status::ALL.iter().find(|status| status.name() == written).unwrap(),
+        "kind" => span.kind = *Kind::ALL.iter().find(|kind| kind.name() == Some(written)).unwrap(),
+        "status" => span.status = *Status::ALL.iter().find(|status| status.name() == Some(written)).unwrap(),
         "message" => span.status_message = text(written),
         "at" => span.start_nanos = nanos(written),
         "for" => span.duration_nanos = nanos(written),

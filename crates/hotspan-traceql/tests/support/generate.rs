@@ -51,8 +51,9 @@ prop_compose! {
         number in 1u8..14,
         parent in prop::option::weighted(0.85, 1u8..15),
         name in prop::sample::select(vec!["a", "b", "c"]),
-        kind in 0i64..6,
-        status in 0i64..3,
+        // One more of each than has a name.
+        kind in 0i8..7,
+        status in 0i8..4,
         start in 0i64..8,
         duration in 0i64..5,
         own in attributes(),

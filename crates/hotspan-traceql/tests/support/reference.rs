@@ -419,8 +419,10 @@ fn compare(left: &Value, op: CompareOp, right: &Value) -> bool {
                 (Value::Bool(left), Value::Bool(right)) if is_equality(op) => left.cmp(right),
                 (Value::Status(left), Value::Status(right)) if is_equality(op) => left.cmp(right),
                 (Value::Kind(left), Value::Kind(right)) if is_equality(op) => left.cmp(right),
-                (Value::Status(status), Value::Int(code)) if is_equality(op) => (*status as i64).cmp(code),
-                (Value::Int(code), Value::Status(status)) if is_equality(op) => code.cmp(&(*status as i64)),
+                (Value::Status(status), Value::Int(code)) if is_equality(op) => i64::from(status.number()).cmp(code),
+                (Value::Int(code), Value::Status(status)) if is_equality(op) => code.cmp(&i64::from(status.number())),
+                (Value::Kind(kind), Value::Int(number)) if is_equality(op) => i64::from(kind.number()).cmp(number),
+                (Value::Int(number), Value::Kind(kind)) if is_equality(op) => number.cmp(&i64::from(kind.number())),
                 (left, right) => match (number(left), number(right)) {
                     (Some(left), Some(right)) => match left.partial_cmp(&right) {
                         Some(order) => order,

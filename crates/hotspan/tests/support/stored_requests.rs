@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 
 use hotspan_analysis::{AttributeValue, Measure, Request, Vocabulary};
-use hotspan_model::SpanKind;
 use opentelemetry_proto::tonic::collector::profiles::v1development::ExportProfilesServiceRequest;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
@@ -62,14 +61,7 @@ impl Sending<'_> {
                         .parent
                         .map_or_else(Vec::new, |at| request.spans[at as usize].span_id.0.to_vec()),
                     name: self.vocabulary.text_of(name).to_owned(),
-                    kind: match span.role {
-                        SpanKind::Internal => 1,
-                        SpanKind::Server => 2,
-                        SpanKind::Client => 3,
-                        SpanKind::Producer => 4,
-                        SpanKind::Consumer => 5,
-                        SpanKind::Unspecified => 0,
-                    },
+                    kind: span.role.number().into(),
                     start_time_unix_nano: (span.start + self.shift) as u64,
                     end_time_unix_nano: (span.end + self.shift) as u64,
                     attributes: span.attributes.iter().map(|(key, value)| self.attribute(*key, *value)).collect(),

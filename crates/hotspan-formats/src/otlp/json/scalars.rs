@@ -17,6 +17,8 @@ pub(super) struct Scalar {
 
 /// Below this, a double is exactly the integer that it looks like.
 const EXACT_INTEGERS: f64 = 9_007_199_254_740_992.0;
+/// Below this, a double that is whole fits one integer type or another.
+const INTEGERS: f64 = 18_446_744_073_709_551_616.0;
 
 /// Reads a value and writes it.
 pub(super) struct ScalarSeed<'w> {
@@ -99,8 +101,8 @@ impl<'de> Visitor<'de> for ScalarSeed<'_> {
             }
             _ => {}
         }
-        // Some languages have no integers, and write 1e9.
-        if is_whole && value.abs() < EXACT_INTEGERS {
+        // Some languages have no integers, and write 1e9; some scripts have times in seconds, and multiply.
+        if is_whole && value.abs() < INTEGERS {
             return self.put_integer(value as i128);
         }
         Err(E::invalid_type(serde::de::Unexpected::Float(value), &self))
@@ -116,9 +118,9 @@ impl<'de> Visitor<'de> for ScalarSeed<'_> {
             },
             Kind::Id(size) => self.put_bytes(&id_bytes(text, size)),
             Kind::Enum(names) => {
-                // A name of the future is no reason to refuse the rest.
+                // A name of the future is no reason to refuse the rest. It becomes a number that is not kept, as the answer says.
                 let named = names.iter().find(|(name, _)| *name == text).map(|(_, number)| *number);
-                self.put_varint(named.or_else(|| text.parse().ok()).unwrap_or(0) as u64);
+                self.put_varint(i64::from(named.or_else(|| text.parse().ok()).unwrap_or(i32::MAX)) as u64);
             }
             Kind::Double => match text.trim().parse::<f64>() {
                 Ok(value) => self.put_double(value),
@@ -138,11 +140,11 @@ impl ScalarSeed<'_> {
     fn put_integer<E: Error>(self, value: i128) -> Result<(), E> {
         let wrong = |range: &str| E::custom(format_args!("{value} is not {range}"));
         match self.scalar.kind {
-            Kind::Int32 => {
+            Kind::Int32 | Kind::Enum(_) => {
                 let value = i32::try_from(value).map_err(|_| wrong("a 32-bit integer"))?;
                 self.put_varint(i64::from(value) as u64);
             }
-            Kind::Int64 | Kind::Enum(_) => {
+            Kind::Int64 => {
                 let value = i64::try_from(value).map_err(|_| wrong("a 64-bit integer"))?;
                 self.put_varint(value as u64);
             }

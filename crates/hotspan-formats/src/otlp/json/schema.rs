@@ -40,7 +40,7 @@ pub(super) enum Kind {
     Fixed64,
     Double,
     /// A number or one of these names.
-    Enum(&'static [(&'static str, i64)]),
+    Enum(&'static [(&'static str, i32)]),
     PackedInt32,
     PackedInt64,
     PackedFixed64,
@@ -99,7 +99,7 @@ static SPAN: Schema = Schema {
     ],
 };
 
-static SPAN_KINDS: &[(&str, i64)] = &[
+static SPAN_KINDS: &[(&str, i32)] = &[
     ("SPAN_KIND_UNSPECIFIED", 0),
     ("SPAN_KIND_INTERNAL", 1),
     ("SPAN_KIND_SERVER", 2),
@@ -130,7 +130,7 @@ static SPAN_LINK: Schema = Schema {
 
 static STATUS: Schema = Schema { fields: &[field("message", 2, Text), field("code", 3, Enum(STATUS_CODES))] };
 
-static STATUS_CODES: &[(&str, i64)] = &[("STATUS_CODE_UNSET", 0), ("STATUS_CODE_OK", 1), ("STATUS_CODE_ERROR", 2)];
+static STATUS_CODES: &[(&str, i32)] = &[("STATUS_CODE_UNSET", 0), ("STATUS_CODE_OK", 1), ("STATUS_CODE_ERROR", 2)];
 
 static RESOURCE: Schema = Schema {
     fields: &[

@@ -2,6 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use hotspan_model::{SpanKind, StatusCode};
 use prost::Message;
 use serde::{Deserialize, Serialize, Serializer};
 
@@ -244,18 +245,23 @@ fn base64_text<S: Serializer>(bytes: &Vec<u8>, out: S) -> Result<S::Ok, S::Error
 }
 
 fn kind_name<S: Serializer>(kind: &i32, out: S) -> Result<S::Ok, S::Error> {
-    out.serialize_str(match kind {
-        1 => "SPAN_KIND_INTERNAL",
-        2 => "SPAN_KIND_SERVER",
-        3 => "SPAN_KIND_CLIENT",
-        4 => "SPAN_KIND_PRODUCER",
-        5 => "SPAN_KIND_CONSUMER",
-        _ => "SPAN_KIND_UNSPECIFIED",
-    })
+    name_or_number(*kind, |kind| SpanKind::from_number(kind).otlp_name(), out)
 }
 
 fn status_name<S: Serializer>(code: &i32, out: S) -> Result<S::Ok, S::Error> {
-    out.serialize_str(if *code == 1 { "STATUS_CODE_OK" } else { "STATUS_CODE_ERROR" })
+    name_or_number(*code, |code| StatusCode::from_number(code).otlp_name(), out)
+}
+
+/// Protobuf JSON has enums as their names, and as numbers where it knows no name.
+fn name_or_number<S: Serializer>(
+    number: i32,
+    name: impl Fn(i8) -> Option<&'static str>,
+    out: S,
+) -> Result<S::Ok, S::Error> {
+    match i8::try_from(number).ok().and_then(name) {
+        Some(name) => out.serialize_str(name),
+        None => out.serialize_i32(number),
+    }
 }
 
 /// Protobuf JSON has names for what JSON has no numbers for.

@@ -2,13 +2,13 @@
 
 use hashbrown::{HashMap, HashSet};
 use hotspan_model::labels::UNKNOWN_SERVICE;
-use hotspan_model::{Attribute, SpanId, Value, attributes_from_json};
+use hotspan_model::{Attribute, SpanId, Value};
 use hotspan_query::StoredSpan;
-use serde::Deserialize as _;
+use serde::Deserialize;
 
 use super::otlp_messages::{
-    AnyValue, ArrayValue, Event, InstrumentationScope, KeyValue, KeyValueList, Link, Resource, ResourceSpans,
-    ScopeSpans, Span, Status, ValueKind,
+    AnyValue, ArrayValue, EntityRef, Event, InstrumentationScope, KeyValue, KeyValueList, Link, Resource,
+    ResourceSpans, ScopeSpans, Span, Status, ValueKind,
 };
 
 /// The attribute by which Grafana knows that a span has a profile; its value is the span's id.
@@ -33,9 +33,34 @@ pub(super) fn resource_spans(spans: &[StoredSpan], profiled: &HashSet<SpanId>) -
     groups.into_iter().map(|(group, _)| group).collect()
 }
 
+/// What the text of a resource or of a scope says, in the order that it was sent in.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct StoredGroup {
+    name: String,
+    version: String,
+    attributes: Value<'static>,
+    dropped_attributes_count: u32,
+    schema_url: String,
+    entity_refs: Vec<EntityRef>,
+}
+
+impl StoredGroup {
+    fn of(text: &str) -> Self {
+        serde_json::from_str(text).unwrap_or_default()
+    }
+
+    fn attribute_messages(&self) -> Vec<KeyValue> {
+        match &self.attributes {
+            Value::KeyValues(attributes) => attribute_messages(attributes),
+            _ => Vec::new(),
+        }
+    }
+}
+
 fn empty_group(resource: &str) -> ResourceSpans {
-    let stored: serde_json::Value = serde_json::from_str(resource).unwrap_or_default();
-    let mut attributes = attribute_messages(&attributes_from_json(&stored["attributes"].to_string()));
+    let stored = StoredGroup::of(resource);
+    let mut attributes = stored.attribute_messages();
     // Grafana leaves out the spans of a resource that says nothing.
     if attributes.is_empty() {
         attributes.push(ValueKind::StringValue(UNKNOWN_SERVICE.to_owned()).under("service.name"));
@@ -43,35 +68,26 @@ fn empty_group(resource: &str) -> ResourceSpans {
     ResourceSpans {
         resource: Some(Resource {
             attributes,
-            dropped_attributes_count: count_in(&stored),
-            // Most have none, which is no list.
-            entity_refs: Vec::deserialize(&stored["entity_refs"]).unwrap_or_default(),
+            dropped_attributes_count: stored.dropped_attributes_count,
+            entity_refs: stored.entity_refs,
         }),
         scope_spans: Vec::new(),
-        schema_url: text_in(&stored, "schema_url"),
+        schema_url: stored.schema_url,
     }
 }
 
 fn empty_scope(scope: &str) -> ScopeSpans {
-    let stored: serde_json::Value = serde_json::from_str(scope).unwrap_or_default();
+    let stored = StoredGroup::of(scope);
     ScopeSpans {
         scope: Some(InstrumentationScope {
-            name: text_in(&stored, "name"),
-            version: text_in(&stored, "version"),
-            attributes: attribute_messages(&attributes_from_json(&stored["attributes"].to_string())),
-            dropped_attributes_count: count_in(&stored),
+            attributes: stored.attribute_messages(),
+            name: stored.name,
+            version: stored.version,
+            dropped_attributes_count: stored.dropped_attributes_count,
         }),
         spans: Vec::new(),
-        schema_url: text_in(&stored, "schema_url"),
+        schema_url: stored.schema_url,
     }
-}
-
-fn text_in(stored: &serde_json::Value, key: &str) -> String {
-    stored[key].as_str().unwrap_or_default().to_owned()
-}
-
-fn count_in(stored: &serde_json::Value) -> u32 {
-    stored["dropped_attributes_count"].as_u64().and_then(|count| u32::try_from(count).ok()).unwrap_or(0)
 }
 
 fn span_message(span: &StoredSpan, is_profiled: bool) -> Span {
@@ -86,7 +102,7 @@ fn span_message(span: &StoredSpan, is_profiled: bool) -> Span {
         parent_span_id: span.parent_id.map(|parent| parent.0.to_vec()).unwrap_or_default(),
         flags: span.flags,
         name: span.name.clone(),
-        kind: span.kind as i32,
+        kind: i32::from(span.kind.number()),
         start_time_unix_nano: wire_time(span.start),
         end_time_unix_nano: wire_time(span.start.saturating_add(span.duration)),
         attributes,
@@ -115,7 +131,7 @@ fn span_message(span: &StoredSpan, is_profiled: bool) -> Span {
             })
             .collect(),
         dropped_links_count: span.dropped_links_count,
-        status: Some(Status { message: span.status_message.clone(), code: span.status as i32 }),
+        status: Some(Status { message: span.status_message.clone(), code: i32::from(span.status.number()) }),
     }
 }
 
