@@ -8,6 +8,7 @@ use arrow::datatypes::Int32Type;
 
 mod text_map;
 
+pub(crate) use text_map::in_order_of_keys;
 pub use text_map::{TextMap, ValuesOfKey};
 
 use crate::error::{LakeError, Result};

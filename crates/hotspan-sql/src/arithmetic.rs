@@ -2,7 +2,8 @@
 //!
 //! Its own check (`with_fail_on_overflow`) is told to expressions that are ready to run, and constants are computed while a
 //! statement is planned, by expressions that nobody else sees. So each sign becomes a call of a function that checks, as soon
-//! as the types are known: rows and constants then go the same way.
+//! as the types are known: rows and constants then go the same way. Of constants that is when they are read, since the arguments
+//! of table functions never stand in a plan.
 
 use std::sync::Arc;
 
@@ -13,14 +14,18 @@ use datafusion::common::DFSchema;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::error::{DataFusionError, Result};
+use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
+use datafusion::logical_expr::type_coercion::binary::BinaryTypeCoercer;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
     BinaryExpr, ColumnarValue, Expr, ExprSchemable, LogicalPlan, Operator, ReturnFieldArgs, ScalarFunctionArgs,
-    ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    ScalarUDF, ScalarUDFImpl, Signature, Volatility, cast,
 };
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::physical_expr_common::datum::apply;
+use datafusion::sql::sqlparser::ast::BinaryOperator;
 
 /// Puts calls that check in the place of signs. Comes after the rules that make both sides of a sign the same type.
 #[derive(Debug)]
@@ -34,6 +39,58 @@ impl AnalyzerRule for CheckedArithmetic {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
         Ok(plan.transform_up_with_subqueries(with_checks)?.data)
     }
+}
+
+/// Puts calls that check in the place of signs between constants.
+#[derive(Debug)]
+pub(crate) struct CheckedConstants;
+
+impl ExprPlanner for CheckedConstants {
+    fn plan_binary_op(&self, sign: RawBinaryExpr, _: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
+        let RawBinaryExpr { op, left, right } = sign;
+        let found = match op {
+            BinaryOperator::Plus => Some((Sign::Plus, Operator::Plus)),
+            BinaryOperator::Minus => Some((Sign::Minus, Operator::Minus)),
+            BinaryOperator::Multiply => Some((Sign::Times, Operator::Multiply)),
+            _ => None,
+        };
+        // The right side first: it is the short one of `1 + 1 + 1 + …`.
+        if let Some((sign, operator)) = found
+            && let Some(right_kind) = constant_type(&right)
+            && let Some(left_kind) = constant_type(&left)
+            && let Ok((kind, same)) = BinaryTypeCoercer::new(&left_kind, &operator, &right_kind).get_input_types()
+            && kind == same
+            && kind.is_integer()
+        {
+            let operands = [(left, left_kind), (right, right_kind)];
+            let brought = operands.map(|(expr, from)| if from == kind { expr } else { cast(expr, kind.clone()) });
+            return Ok(PlannerResult::Planned(call(sign, kind, brought.to_vec())));
+        }
+        Ok(PlannerResult::Original(RawBinaryExpr { op, left, right }))
+    }
+}
+
+/// The type of whole numbers that neither rows nor other statements have a part in; none of everything else.
+fn constant_type(expr: &Expr) -> Option<DataType> {
+    let is_call = |expr: &Expr| matches!(expr, Expr::ScalarFunction(call) if checked_sign(call).is_some());
+    let has_part = |expr: &Expr| {
+        !matches!(
+            expr,
+            Expr::Literal(..)
+                | Expr::Negative(_)
+                | Expr::BinaryExpr(_)
+                | Expr::Cast(_)
+                | Expr::TryCast(_)
+                | Expr::Case(_)
+                | Expr::ScalarFunction(_)
+        )
+    };
+    // A call that checks was made of constants: signs of rows are replaced later.
+    if !is_call(expr) && expr.exists(|expr| Ok(has_part(expr))).unwrap_or(true) {
+        return None;
+    }
+    // What has no type yet gets it later, or an error that says why not.
+    whole_type(expr, &DFSchema::empty()).unwrap_or_default()
 }
 
 fn with_checks(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
@@ -55,9 +112,12 @@ fn checked(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         Expr::Negative(operand) => vec![*operand],
         other => return Ok(Transformed::no(other)),
     };
+    Ok(Transformed::yes(call(sign, kind, operands)))
+}
+
+fn call(sign: Sign, kind: DataType, operands: Vec<Expr>) -> Expr {
     let signature = Signature::any(operands.len(), Volatility::Immutable);
-    let function = ScalarUDF::new_from_impl(CheckedSign { sign, kind, signature });
-    Ok(Transformed::yes(function.call(operands)))
+    ScalarUDF::new_from_impl(CheckedSign { sign, kind, signature }).call(operands)
 }
 
 /// The sign of an expression, and the type of its whole numbers.
@@ -78,13 +138,17 @@ fn whole_sign(expr: &Expr, schema: &DFSchema) -> Result<Option<(Sign, DataType)>
 /// The type of whole numbers; none of everything else.
 fn whole_type(expr: &Expr, schema: &DFSchema) -> Result<Option<DataType>> {
     if let Expr::ScalarFunction(call) = expr
-        && let Some(checked) = call.func.inner().downcast_ref::<CheckedSign>()
+        && let Some(checked) = checked_sign(call)
     {
         // Known without going down into it once more for each of its levels.
         return Ok(Some(checked.kind.clone()));
     }
     let kind = expr.get_type(schema)?;
     Ok(kind.is_integer().then_some(kind))
+}
+
+fn checked_sign(call: &ScalarFunction) -> Option<&CheckedSign> {
+    call.func.inner().downcast_ref()
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -49,11 +49,30 @@ pub(crate) fn message_of(error: &DataFusionError) -> String {
     }
     let text = root.message();
     let text = text.split(DataFusionError::BACK_TRACE_SEP).next().unwrap_or_default();
-    let text = without_begging(text);
+    let text = &match root {
+        // Some of these are nothing but the name of a clause, others have all of its tree behind it.
+        DataFusionError::NotImplemented(_) => format!("not supported: {}", without_tree(text)),
+        _ => with_way_out(without_begging(text)),
+    };
     match error.diagnostic().and_then(|diagnostic| diagnostic.span) {
         Some(span) => format!("line {}, column {}: {text}", span.start.line, span.start.column),
         None => text.to_owned(),
     }
+}
+
+/// The text up to where it shows a statement as the planner has it in memory.
+fn without_tree(text: &str) -> &str {
+    let trees = ["(", " {"].into_iter().filter_map(|opening| text.split_once(opening));
+    let told = trees.filter(|(_, tree)| tree.contains(" { ")).map(|(told, _)| told).min_by_key(|told| told.len());
+    told.unwrap_or(text)
+}
+
+/// The text, with what to write instead where a text is compared with bytes: nearly always an id as people read it.
+fn with_way_out(text: &str) -> String {
+    if text.contains("comparison operation") && text.contains("FixedSizeBinary") && text.contains("Utf8") {
+        return format!("{text}; ids are bytes: trace_id = X'0af7651916cd43dd8448eb211c80319c'");
+    }
+    text.to_owned()
 }
 
 /// The text without DataFusion's request for a report of a bug. What the planner adds behind one says more than the rest.

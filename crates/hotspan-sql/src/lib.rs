@@ -14,6 +14,7 @@ mod arithmetic;
 mod error;
 mod flame_merge;
 mod growth;
+mod left_out;
 mod limits;
 mod made;
 pub mod output;
@@ -26,6 +27,7 @@ mod sums;
 mod symbols;
 mod system;
 mod table;
+mod table_functions;
 mod views;
 
 pub use error::SqlError;

@@ -9,11 +9,11 @@ use arrow::datatypes::SchemaRef;
 use datafusion::catalog::{CatalogProvider, MemoryCatalogProvider, MemorySchemaProvider, SchemaProvider};
 use datafusion::datasource::MemTable;
 use datafusion::error::DataFusionError;
-use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::context::SQLOptions;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::memory_pool::{GreedyMemoryPool, MemoryPool};
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::execution::{FunctionRegistry, SendableRecordBatchStream};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
@@ -24,16 +24,18 @@ use hotspan_lake::{Snapshot, Table};
 use hotspan_model::TenantId;
 use hotspan_query::{Engine, QueryTicket};
 
-use crate::arithmetic::CheckedArithmetic;
+use crate::arithmetic::{CheckedArithmetic, CheckedConstants};
 use crate::error::{SqlError, message_of};
 use crate::flame_merge::flame_merge;
 use crate::growth::bound_functions;
+use crate::left_out::refuse_left_out;
 use crate::limits::SqlOptions;
 use crate::made::StatementMemory;
 use crate::read_only::{QUESTIONS, refuse_writing};
 use crate::running::{AnswerSink, SqlThreads};
 use crate::sums::{SATURATING_SUM, checked_sum, saturating_sum};
 use crate::table::LakeTable;
+use crate::table_functions::tell_why_arguments_fail;
 use crate::views::{PIECES_SCHEMA, joining};
 use crate::{symbols, system};
 
@@ -153,6 +155,7 @@ impl SqlEngine {
         let state = context.state();
         let parsed = state.sql_to_statement(statement, &state.config().options().sql_parser.dialect)?;
         refuse_writing(&parsed)?;
+        refuse_left_out(&parsed)?;
         let plan = state.statement_to_plan(parsed).await?;
         read_only.verify_plan(&plan).map_err(read_only_hint)?;
         let frame = context.execute_logical_plan(plan).await?;
@@ -184,7 +187,9 @@ impl SqlEngine {
         context.register_catalog(CATALOG, Arc::clone(&catalog) as Arc<dyn CatalogProvider>);
         let memory = StatementMemory::new(&self.memory);
         bound_functions(&mut context, &memory)?;
+        context.register_expr_planner(Arc::new(CheckedConstants))?;
         context.add_analyzer_rule(Arc::new(CheckedArithmetic));
+        tell_why_arguments_fail(&context);
         context.register_udaf(flame_merge());
         for function in symbols::functions(&self.engine, tenant, &memory) {
             context.register_udf(function);

@@ -62,6 +62,10 @@ fn by_http() {
         (json!({ "query": "EXPLAIN DELETE FROM spans" }), "read-only"),
         (json!({ "query": "SELECT min(attributes) FROM spans" }), "not implemented for type Map"),
         (json!({ "query": "SELECT 9223372036854775807 + 1" }), "9223372036854775807 + 1 does not fit into Int64"),
+        (json!({ "query": "SELECT from_unixtime(9223372036854775807)" }), "a time beyond all dates"),
+        (json!({ "query": "SELECT from_unixtime(9223372036854775807)", "format": "csv" }), "a time beyond all dates"),
+        // In the second batch of rows.
+        (json!({ "query": "SELECT 1000 / (value - 9000) FROM range(10000)", "format": "arrow" }), "Divide by zero"),
     ] {
         let (status, text) = ask(&server, &body);
         assert_eq!(status, 400, "{text}");
@@ -102,13 +106,13 @@ fn by_form() {
     assert!(by_form.0 >= 400);
 }
 
-/// Scenario: a division by zero after some thousand rows, as CSV, Arrow and JSON, over HTTP and by command.
+/// Scenario: a division by zero after some hundred thousand rows, as CSV, Arrow and JSON, over HTTP and by command.
 /// Guarantee: CSV says why in its last line, CSV and Arrow are cut so that no reader takes them for whole, JSON is whole and says
 /// why; the command fails with the reason.
 #[test]
 fn an_answer_that_fails_says_why() {
     let (_store, server) = Server::fresh();
-    let query = "SELECT 1000 / (value - 50000) AS x FROM range(100000)";
+    let query = "SELECT 1000 / (value - 200000) AS x FROM range(400000)";
     let raw = |format: &str| {
         let body = json!({ "query": query, "format": format }).to_string();
         let mut client = TcpStream::connect(server.address("http")).unwrap();

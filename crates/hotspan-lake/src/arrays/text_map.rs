@@ -2,10 +2,15 @@
 //! compares numbers.
 
 use std::ops::Range;
+use std::sync::Arc;
 
-use arrow::array::{Array, AsArray, MapArray, StringArray};
+use arrow::array::{Array, AsArray, MapArray, StringArray, UInt32Array};
 use arrow::buffer::{OffsetBuffer, ScalarBuffer};
-use arrow::datatypes::Int32Type;
+use arrow::compute::take;
+use arrow::datatypes::{DataType, Int32Type};
+use arrow::error::ArrowError;
+
+use crate::error::Result;
 
 /// A map column of a batch.
 #[derive(Debug, Clone, Copy)]
@@ -114,6 +119,43 @@ impl ValuesOfKey {
     }
 }
 
+/// The same rows with their entries in the order of the keys. Entries of one key stay in the order that they have.
+pub(crate) fn in_order_of_keys(map: &MapArray) -> Result<MapArray> {
+    let damaged = || ArrowError::SchemaError("a map of texts whose keys are not coded".to_owned());
+    let texts = TextMap::of(map).ok_or_else(damaged)?;
+    let ranks = ranks_of(texts.keys);
+    let mut entries: Vec<u32> = Vec::with_capacity(texts.entries().len());
+    let mut is_same = true;
+    for row in 0..map.len() {
+        let start = entries.len();
+        entries.extend(texts.entries_of(row).map(|entry| entry as u32));
+        let of_row = &mut entries[start..];
+        let rank = |entry: &u32| ranks[texts.code(*entry as usize)];
+        if !of_row.is_sorted_by_key(rank) {
+            is_same = false;
+            of_row.sort_by_key(rank);
+        }
+    }
+    if is_same {
+        return Ok(map.clone());
+    }
+    let DataType::Map(field, is_sorted) = map.data_type() else { return Err(damaged().into()) };
+    let ends = OffsetBuffer::from_lengths(map.offsets().lengths());
+    let entries = take(map.entries(), &UInt32Array::from(entries), None)?;
+    Ok(MapArray::try_new(Arc::clone(field), ends, entries.as_struct().clone(), map.nulls().cloned(), *is_sorted)?)
+}
+
+/// Of each key, how many others come before it.
+fn ranks_of(keys: &StringArray) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..keys.len()).collect();
+    order.sort_unstable_by_key(|at| keys.value(*at));
+    let mut ranks = vec![0; keys.len()];
+    for pair in order.windows(2) {
+        ranks[pair[1]] = ranks[pair[0]] + usize::from(keys.value(pair[0]) != keys.value(pair[1]));
+    }
+    ranks
+}
+
 fn range_of(ends: &OffsetBuffer<i32>, row: usize) -> Range<usize> {
     ends[row] as usize..ends[row + 1] as usize
 }
@@ -121,7 +163,6 @@ fn range_of(ends: &OffsetBuffer<i32>, row: usize) -> Range<usize> {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
-    use std::sync::Arc;
 
     use arrow::array::{ArrayRef, BooleanArray};
     use arrow::compute::{concat, filter};
@@ -146,7 +187,8 @@ mod tests {
 
     /// Scenario: rows with the same keys in the same and in other orders, twice, none, and an empty one; joined to others and
     /// filtered.
-    /// Guarantee: every row has what it was given, in order, and a key is found in the rows that have it.
+    /// Guarantee: every row has what it was given, in order, and a key is found in the rows that have it. Brought into the order of
+    /// keys, what one key has stays in order.
     #[test]
     fn rows_keep_their_entries() {
         let first: [&[(&str, &str)]; 5] = [
@@ -162,6 +204,11 @@ mod tests {
         assert_eq!(rows_of(&joined), expected);
 
         let kept = [false, true, true, true, false, true, false];
+        let sorted: ArrayRef = Arc::new(in_order_of_keys(joined.slice(1, 5).as_map()).unwrap());
+        let mut expected_order = expected[1..6].to_vec();
+        expected_order.iter_mut().for_each(|entries| entries.sort_by_key(|entry| entry.0));
+        assert_eq!(rows_of(&sorted), expected_order);
+
         let filtered = filter(&joined, &BooleanArray::from(kept.to_vec())).unwrap();
         let sliced = joined.slice(1, 3);
         for (part, expected) in [

@@ -6,14 +6,14 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, RecordBatch};
+use arrow::array::{ArrayRef, AsArray, RecordBatch};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use hashbrown::HashMap;
 
 use super::attribute_entries::{EntriesOfRows, ROWS_AT_ONCE, Source, SourceMap};
 use super::attribute_values::{ColumnBuilder, PresentColumn, RestOfMaps};
 use super::gather::Place;
-use crate::arrays;
+use crate::arrays::{self, in_order_of_keys};
 use crate::error::{LakeError, Result};
 use crate::table::Table;
 
@@ -240,11 +240,13 @@ impl OutputColumn {
     }
 }
 
-/// The same spans, as far as their columns were read, with all attributes in the two maps.
+/// The same spans, as far as their columns were read, with all attributes in the two maps, in the order of their keys: as they are
+/// stored depends on how far compaction has come (R2).
 pub fn fold_attributes(batch: &RecordBatch) -> Result<RecordBatch> {
     let no_columns = AttributeColumns::new(Vec::new());
     let Distributed { texts, others, .. } =
         no_columns.distribute(&[no_columns.source(batch)?], &all_rows(batch), Vec::new())?;
+    let in_order = |map: &ArrayRef| -> Result<ArrayRef> { Ok(Arc::new(in_order_of_keys(map.as_map())?)) };
     let mut fields = Vec::new();
     let mut columns = Vec::new();
     for (field, column) in batch.schema_ref().fields().iter().zip(batch.columns()) {
@@ -253,8 +255,8 @@ pub fn fold_attributes(batch: &RecordBatch) -> Result<RecordBatch> {
         }
         fields.push(Arc::clone(field));
         columns.push(match field.name().as_str() {
-            "attributes" => Arc::clone(&texts),
-            "attributes_json" => Arc::clone(&others),
+            "attributes" => in_order(&texts)?,
+            "attributes_json" => in_order(&others)?,
             _ => Arc::clone(column),
         });
     }

@@ -19,6 +19,9 @@ use super::asker::Asker;
 
 const FORM: &str = "application/x-www-form-urlencoded";
 
+/// So many bytes of an answer are computed before any of them is sent: whatever goes wrong until then has a status of its own.
+const HELD_BYTES: usize = 128 << 10;
+
 /// A connection is cut this long after the last line of an answer that failed: what the client has not taken until then is lost
 /// with the connection, and the reason with it.
 const TIME_TO_READ_WHY: Duration = Duration::from_secs(1);
@@ -62,10 +65,23 @@ pub(crate) async fn sql(Asker { core, tenant }: Asker, body: SqlBody) -> Result<
         Some(text) => text.parse().map_err(|error: String| ApiError::invalid(format!("format: {error}")))?,
         None => Format::default(),
     };
-    let answer = core.sql.query(&tenant, &body.query).await?;
-    let encoder = Encoder::new(format, &answer.schema).map_err(|error| failed(&error))?;
+    let mut answer = core.sql.query(&tenant, &body.query).await?;
+    let mut encoder = Encoder::new(format, &answer.schema).map_err(|error| failed(&error))?;
+    let mut held = encoder.begin();
+    let body = loop {
+        match answer.batches.next().await {
+            Some(batch) => held.extend(encoder.rows(&batch?)?),
+            None => {
+                held.extend(encoder.end(None).map_err(|error| failed(&error))?);
+                break Body::from(held);
+            }
+        }
+        if held.len() > HELD_BYTES {
+            break Body::from_stream(encoded(held, answer, encoder, format));
+        }
+    };
     let response = Response::builder().header(header::CONTENT_TYPE, format.content_type());
-    response.body(Body::from_stream(encoded(answer, encoder, format))).map_err(|error| failed(&error))
+    response.body(body).map_err(|error| failed(&error))
 }
 
 /// What of an answer is still to be sent.
@@ -75,13 +91,13 @@ enum Rest {
     Cut(String),
 }
 
-/// The pieces of the body, each encoded when the client has taken the one before.
+/// The pieces of the body, the first of which is known already; each other is encoded when the client has taken the one before.
 fn encoded(
+    first: Vec<u8>,
     answer: SqlAnswer,
-    mut encoder: Encoder,
+    encoder: Encoder,
     format: Format,
 ) -> impl futures::Stream<Item = io::Result<Bytes>> + Send {
-    let begin = encoder.begin();
     let rest = stream::unfold(Some(Rest::Rows(answer, encoder)), move |rest| async move {
         let (mut answer, mut encoder) = match rest? {
             Rest::Rows(answer, encoder) => (answer, encoder),
@@ -101,7 +117,7 @@ fn encoded(
         let last = end(encoder, Some(&why));
         Some((last, (!format.holds_errors()).then_some(Rest::Cut(why))))
     });
-    stream::iter([Ok(Bytes::from(begin))]).chain(rest)
+    stream::iter([Ok(Bytes::from(first))]).chain(rest)
 }
 
 fn end(encoder: Encoder, error: Option<&str>) -> io::Result<Bytes> {

@@ -31,6 +31,10 @@ async fn numbers_that_do_not_fit_are_refused() {
         (format!("SELECT count(*) FROM {rows} JOIN (VALUES (3)) AS u(y) ON x + 1 = y"), format!("{MOST} + 1")),
         (format!("SELECT (SELECT max(x) + 1 FROM {rows})"), format!("{MOST} + 1")),
         (format!("SELECT CASE WHEN x > 1 THEN x + 1 END FROM {rows}"), format!("{MOST} + 1")),
+        (format!("SELECT * FROM range({MOST} + 1, 5)"), format!("{MOST} + 1")),
+        (format!("SELECT * FROM generate_series(1, 2 * (abs({MOST}) - 1))"), format!("2 * {}", MOST - 1)),
+        (format!("SELECT * FROM range(-{MOST} - 2)"), format!("-{MOST} - 2")),
+        (format!("SELECT * FROM range(CAST(1 AS INT) + {MOST})"), format!("1 + {MOST}")),
         (format!("SELECT duration * {MOST} FROM spans"), format!("1000000000 * {MOST}")),
         ("SELECT arrow_cast(0, 'UInt64') - arrow_cast(1, 'UInt64')".to_owned(), "0 - 1".to_owned()),
         ("SELECT arrow_cast(100, 'Int8') + arrow_cast(100, 'Int8')".to_owned(), "100 + 100".to_owned()),
@@ -74,6 +78,8 @@ async fn numbers_that_fit_are_exact() {
     let unreached =
         format!("SELECT CASE WHEN x < {MOST} THEN x + 1 ELSE x END AS n FROM (VALUES ({MOST}), (1)) AS t(x)");
     assert_eq!(json(&engine, &unreached).await["rows"], json!([{"n": MOST}, {"n": 2}]));
+    let rows = json!([{"value": 3}, {"value": 5}]);
+    assert_eq!(json(&engine, "SELECT value FROM range(1 + 2, 2 * (7 - 3) - 1, 4 - 2)").await["rows"], rows);
     let counting = "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t WHERE n < 3) SELECT n FROM t";
     assert_eq!(json(&engine, counting).await["rows"], json!([{"n": 1}, {"n": 2}, {"n": 3}]));
     let named = "SELECT duration + 1, -duration, 2 * (1 + 1), count(*) - 1 FROM spans GROUP BY duration + 1, -duration";

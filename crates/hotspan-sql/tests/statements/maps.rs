@@ -1,8 +1,10 @@
 //! Maps, taken apart.
 
+use hotspan_lake::rows::Rows;
+use hotspan_model::{Attribute, Resource, Scope, Span, SpanId, TraceId, TraceSink as _, Value};
 use serde_json::json;
 
-use crate::store::{answers_at_every_level, store};
+use crate::store::{START, answers_at_every_level, store, store_of};
 
 /// Scenario: attributes and labels as lists of entries, keys and values, a row for each, and looked up, at every level of
 /// compaction.
@@ -29,4 +31,31 @@ async fn every_entry_is_there() {
     let apart =
         json!({"k": ["customer"], "v": ["acme"], "e": ["acme"], "c": "acme", "n": 1, "a": {"customer": "acme"}});
     assert_eq!(answers[4]["rows"], json!([apart]));
+}
+
+/// Scenario: spans with the same attributes in other orders, some of which most spans have, so that they get columns of their own; at
+/// every level of compaction.
+/// Guarantee: keys are shown in their order, so that equal attributes are one group.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn keys_are_in_order() {
+    let rows_of = |number: i64| {
+        let mut rows = Rows::default();
+        rows.spans.resource(&Resource::default());
+        rows.spans.scope(&Scope::default());
+        let mut attributes: Vec<Attribute<'_>> =
+            ["zone", "area", "map"].map(|key| Attribute::new(key, Value::str(key))).to_vec();
+        attributes.rotate_left(number as usize % 3);
+        attributes.push(Attribute::new(if number == 5 { "rare" } else { "often" }, Value::str("x")));
+        let (trace_id, span_id) = (TraceId([7; 16]), SpanId([number as u8 + 1; 8]));
+        rows.spans.span(&Span { trace_id, span_id, start: START, end: START, attributes, ..Span::default() });
+        rows
+    };
+    let (_folder, lake, engine) = store_of(6, |number, _, _| rows_of(number)).await;
+    let statement = "SELECT map_keys(attributes) AS k, count(*) AS n FROM spans GROUP BY k ORDER BY n";
+    let answers = answers_at_every_level(&lake, &engine, &[statement]).await;
+    let expected = json!([
+        {"k": ["area", "map", "rare", "zone"], "n": 1},
+        {"k": ["area", "map", "often", "zone"], "n": 5},
+    ]);
+    assert_eq!(answers[0]["rows"], expected);
 }
