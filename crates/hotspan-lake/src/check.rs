@@ -20,6 +20,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::catalog::StoreLock;
 use crate::error::{LakeError, Result};
 use crate::object_name::ObjectName;
+use crate::orphans::refuse_lost_catalog;
 use crate::segment::id_index::{IdIndexBuilder, IdKind};
 use crate::segment::{ReadOptions, Segment, SegmentReader, l0};
 use crate::stats::{catalog_file, open_catalog};
@@ -67,13 +68,27 @@ pub struct Progress {
     pub bytes: u64,
 }
 
+/// What no commit enters of a segment. The file of one that is half removed would be deleted.
+const CONTRADICTIONS: &str = "
+    SELECT path, fault FROM (
+        SELECT s.path, CASE
+            WHEN s.created_at <> came.committed_at THEN 'the catalog says two times at which it came'
+            WHEN s.data_version > s.created_version THEN 'the catalog has it older than its rows'
+            WHEN (s.removed_version IS NULL) <> (s.removed_at IS NULL) THEN 'the catalog has it half removed'
+            WHEN s.removed_version <= s.created_version THEN 'the catalog has it removed before it came'
+        END AS fault
+        FROM segment AS s LEFT JOIN version AS came ON came.id = s.created_version
+    ) WHERE fault IS NOT NULL
+";
+
 /// Checks the store in a folder; fails if it is in use, or if its catalog can't be read at all.
 pub async fn check(folder: &Path, mut progress: impl FnMut(Progress)) -> Result<CheckReport> {
     // First, so that checking a wrong folder leaves no lock and no catalog behind in it.
     catalog_file(folder)?;
     let _lock = StoreLock::acquire(folder)?;
-    let mut database = open_catalog(folder).await?;
     let mut checker = Checker::new(&folder.join("data"))?;
+    refuse_lost_catalog(folder, checker.store.as_ref()).await?;
+    let mut database = open_catalog(folder).await?;
     for row in sqlx::query("PRAGMA integrity_check").fetch_all(&mut database).await? {
         let verdict: String = row.get(0);
         if verdict != "ok" {
@@ -83,8 +98,17 @@ pub async fn check(folder: &Path, mut progress: impl FnMut(Progress)) -> Result<
     for _ in sqlx::query("PRAGMA foreign_key_check").fetch_all(&mut database).await? {
         checker.damaged("../catalog.sqlite", "a segment came or went with a version that there is none of");
     }
+    for row in sqlx::query(CONTRADICTIONS).fetch_all(&mut database).await? {
+        checker.damaged(row.try_get(0)?, row.try_get::<&str, _>(1)?);
+    }
     database.close().await?;
-    let catalog = Catalog::open(folder).await?;
+    let catalog = match Catalog::open(folder).await {
+        Err(LakeError::Damaged { path, reason }) => {
+            checker.damaged(&path, format!("{reason}; nothing else could be checked"));
+            return Ok(checker.report);
+        }
+        opened => opened?,
+    };
     let mut objects: BTreeMap<String, Vec<Arc<Segment>>> = BTreeMap::new();
     for segment in catalog.snapshot().all_segments() {
         objects.entry(segment.path.clone()).or_default().push(Arc::clone(segment));
@@ -99,6 +123,12 @@ pub async fn check(folder: &Path, mut progress: impl FnMut(Progress)) -> Result<
     let known: HashSet<String> = catalog.known_paths().await?.into_iter().collect();
     checker.report.orphans = sizes.into_keys().filter(|path| !known.contains(path)).collect();
     checker.report.orphans.sort_unstable();
+    if catalog.found().is_older_than(checker.report.orphans.iter().map(String::as_str)) {
+        checker.damaged(
+            "../catalog.sqlite",
+            "it seems to be an old copy: there are newer objects that it does not mention",
+        );
+    }
     catalog.close().await;
     Ok(checker.report)
 }

@@ -43,8 +43,8 @@ pub enum LakeError {
     },
     /// There is data, and nothing that says which of it counts.
     #[error(
-        "the store {path} holds {objects} files of data and no catalog.sqlite, which says which of them count: put the catalog back \
-         (with catalog.sqlite-wal, if there is one), or name another folder with --store"
+        "the store {path} holds {objects} files of data and no catalog.sqlite, or an empty one, which would say which of them count: put \
+         the catalog back (with catalog.sqlite-wal, if there is one), or name another folder with --store"
     )]
     NoCatalog {
         /// The store's folder.
@@ -85,6 +85,12 @@ impl LakeError {
     /// Whether the object that was asked for is not there.
     pub fn is_not_found(&self) -> bool {
         matches!(self, Self::Storage { source, .. } if source.kind() == std::io::ErrorKind::NotFound)
+    }
+
+    /// Whether a commit that failed for this reason is surely not durable. Where the database could not say that its log is on the
+    /// disk, that may be there all the same.
+    pub(crate) fn leaves_nothing_committed(&self) -> bool {
+        !matches!(self, Self::Catalog(_)) || self.is_out_of_space()
     }
 
     /// Whether the disk is full.

@@ -37,6 +37,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use hotspan_model::TenantId;
 use tokio::sync::Notify;
+use tracing::warn;
 
 pub use catalog::{Catalog, Snapshot};
 pub use claim::StoreClaim;
@@ -165,6 +166,19 @@ impl Lake {
     ) -> String {
         let number = self.object_number.fetch_add(1, Ordering::Relaxed);
         object_path(tenant, kind, partition, (now_nanos(), number), ending)
+    }
+
+    /// Deletes what was written for a commit that failed with an error, if no catalog can ever mention it. It would lie there until
+    /// the next start otherwise, once more for each time that somebody tries again, and soon fill a disk that has no room left.
+    pub(crate) async fn discard(&self, paths: &[String], error: &LakeError) {
+        if !error.leaves_nothing_committed() {
+            return;
+        }
+        for path in paths {
+            if let Err(error) = self.store.delete(path).await {
+                warn!(%path, %error, "what was written for a commit that failed could not be deleted; the next start does");
+            }
+        }
     }
 
     pub(crate) fn wake_compaction(&self) {

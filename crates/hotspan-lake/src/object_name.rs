@@ -8,6 +8,8 @@ use crate::table::Table;
 /// The folder of what was received and is not sorted yet.
 pub(crate) const YOUNG: &str = "l0";
 
+const INDEX_ENDING: &str = ".ids";
+
 /// A path that no object had before, if each `number` is given once by a process.
 pub(crate) fn object_path(
     tenant: &TenantId,
@@ -21,6 +23,11 @@ pub(crate) fn object_path(
         Some(partition) => format!("{tenant}/{kind}/{}/{name}", partition.div_euclid(1_000_000_000)),
         None => format!("{tenant}/{kind}/{name}"),
     }
+}
+
+/// The path of the id index that belongs to a file.
+pub(crate) fn index_path(path: &str) -> String {
+    format!("{path}{INDEX_ENDING}")
 }
 
 /// What the path of an object says about it.
@@ -42,7 +49,7 @@ impl<'p> ObjectName<'p> {
             [tenant, YOUNG, name] => (tenant, None, None, name.strip_suffix(".seg")?),
             [tenant, table, partition, name] => {
                 let seconds: i64 = partition.parse().ok()?;
-                let name = name.strip_suffix(".ids").unwrap_or(name).strip_suffix(".parquet")?;
+                let name = name.strip_suffix(INDEX_ENDING).unwrap_or(name).strip_suffix(".parquet")?;
                 (tenant, Some(table.parse().ok()?), Some(seconds.checked_mul(1_000_000_000)?), name)
             }
             _ => return None,

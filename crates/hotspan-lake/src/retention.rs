@@ -93,10 +93,8 @@ impl Retention {
 
     /// Runs until `stop`: first sweeps what a crash left behind, then looks every half minute.
     pub async fn run(self, stop: CancellationToken) {
-        let started = now_nanos();
-        match orphans::sweep(&self.lake, started).await {
-            Ok(deleted) => _ = self.counters.deleted_files.fetch_add(deleted, Ordering::Relaxed),
-            Err(error) => warn!(%error, "files that a crash left behind could not be swept"),
+        if let Err(error) = self.sweep().await {
+            warn!(%error, "files that a crash left behind could not be swept");
         }
         loop {
             let now = now_nanos();
@@ -111,6 +109,13 @@ impl Retention {
                 () = tokio::time::sleep(Duration::from_secs(30)) => {}
             }
         }
+    }
+
+    /// Deletes what a crash before the store was opened left behind; says how many objects that were.
+    pub async fn sweep(&self) -> Result<u64> {
+        let deleted = orphans::sweep(&self.lake).await?;
+        self.counters.deleted_files.fetch_add(deleted, Ordering::Relaxed);
+        Ok(deleted)
     }
 
     /// Marks the segments whose last row is too old at `now`.

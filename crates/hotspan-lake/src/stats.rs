@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteRow};
 use sqlx::{ConnectOptions, Connection, Row};
 
 use crate::error::{LakeError, Result};
@@ -54,27 +54,27 @@ impl StoreStats {
         // One transaction, so that all numbers are of one version (R2).
         let mut transaction = catalog.begin().await?;
         let version: Option<i64> =
-            sqlx::query("SELECT MAX(id) FROM version").fetch_one(&mut *transaction).await?.get(0);
+            sqlx::query("SELECT MAX(id) FROM version").fetch_one(&mut *transaction).await?.try_get(0)?;
         let rows = sqlx::query(
             "SELECT table_name, level, COUNT(*), SUM(rows), SUM(length), SUM(index_bytes), MIN(min_time), MAX(max_time)
              FROM segment WHERE removed_version IS NULL GROUP BY table_name, level",
         )
         .fetch_all(&mut *transaction)
         .await?;
-        let number = |row: &sqlx::sqlite::SqliteRow, at: usize| row.get::<i64, _>(at) as u64;
-        let mut levels: Vec<LevelStats> = rows
-            .iter()
-            .map(|row| LevelStats {
-                table: row.get(0),
-                level: number(row, 1) as u8,
-                segments: number(row, 2),
-                rows: number(row, 3),
-                bytes: number(row, 4),
-                index_bytes: number(row, 5),
-                min_time: row.get(6),
-                max_time: row.get(7),
+        let number = |row: &SqliteRow, at: usize| row.try_get::<i64, _>(at).map(|number| number as u64);
+        let level = |row: &SqliteRow| -> Result<LevelStats> {
+            Ok(LevelStats {
+                table: row.try_get(0)?,
+                level: number(row, 1)? as u8,
+                segments: number(row, 2)?,
+                rows: number(row, 3)?,
+                bytes: number(row, 4)?,
+                index_bytes: number(row, 5)?,
+                min_time: row.try_get(6)?,
+                max_time: row.try_get(7)?,
             })
-            .collect();
+        };
+        let mut levels = rows.iter().map(level).collect::<Result<Vec<_>>>()?;
         let place = |name: &str| Table::ALL.iter().position(|table| table.name() == name).unwrap_or(Table::ALL.len());
         levels.sort_by_key(|level| (place(&level.table), level.level));
         let others = sqlx::query(
@@ -89,10 +89,10 @@ impl StoreStats {
         catalog.close().await?;
         Ok(Self {
             version: version.unwrap_or(0),
-            tenants: number(&others, 0),
+            tenants: number(&others, 0)?,
             levels,
-            removed_segments: number(&others, 1),
-            removed_bytes: number(&others, 2),
+            removed_segments: number(&others, 1)?,
+            removed_bytes: number(&others, 2)?,
         })
     }
 }

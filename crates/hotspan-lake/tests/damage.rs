@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 const HOUR: i64 = 3600 * 1_000_000_000;
 
 /// Stores ten spans, in one commit.
-async fn store(ingest: &Ingest, tenant: &TenantId, trace: u8, time: i64) {
+async fn store(ingest: &Ingest, tenant: &TenantId, trace: u8, time: i64) -> Result<(), Arc<LakeError>> {
     let mut rows = Rows::default();
     rows.spans.resource(&Resource::default());
     rows.spans.scope(&Scope::default());
@@ -28,7 +28,7 @@ async fn store(ingest: &Ingest, tenant: &TenantId, trace: u8, time: i64) {
         let (trace_id, span_id) = (TraceId([trace; 16]), SpanId([number; 8]));
         rows.spans.span(&Span { trace_id, span_id, start: time, end: time + 5, ..Span::default() });
     }
-    ingest.submit(tenant.clone(), rows, ingest.try_reserve(1000).unwrap()).await.unwrap();
+    ingest.submit(tenant.clone(), rows, ingest.try_reserve(1000).unwrap()).await.map(|_| ())
 }
 
 fn spans(lake: &Lake, tenant: &TenantId) -> Vec<Arc<Segment>> {
@@ -58,7 +58,7 @@ async fn one_damaged_commit_does_not_hold_up_the_others() {
     let tenants: [TenantId; 2] = ["first", "second"].map(|name| name.parse().unwrap());
     for tenant in &tenants {
         for trace in 1..=3 {
-            store(&ingest, tenant, trace, now_nanos()).await;
+            store(&ingest, tenant, trace, now_nanos()).await.unwrap();
         }
     }
     let broken = Arc::clone(&spans(&lake, &tenants[0])[1]);
@@ -94,7 +94,7 @@ async fn damage_is_not_merged_away() {
     let options = CompactionOptions { first_level_age: Duration::ZERO, ..CompactionOptions::default() };
     let compactor = Compactor::new(Arc::clone(&lake), options);
     for trace in 1..=2 {
-        store(&ingest, &tenant, trace, now_nanos()).await;
+        store(&ingest, &tenant, trace, now_nanos()).await.unwrap();
         compactor.run_until_idle(now_nanos()).await.unwrap();
     }
     let sorted = spans(&lake, &tenant);
@@ -105,7 +105,8 @@ async fn damage_is_not_merged_away() {
     assert_eq!(spans(&lake, &tenant).len(), 2);
 }
 
-/// Scenario: a row of the catalog says another tenant, table, partition or no index for a sorted file, or stands there twice.
+/// Scenario: a row of the catalog says another tenant, table, partition or no index for a sorted file, contradicts itself, has words
+/// for numbers, or stands there twice.
 /// Guarantee: a check names that file, each time; as it was, the store is sound.
 #[tokio::test]
 async fn a_catalog_that_disagrees_is_named() {
@@ -113,7 +114,7 @@ async fn a_catalog_that_disagrees_is_named() {
     let lake = Lake::open(folder.path()).await.unwrap();
     let (ingest, committer) = Ingest::start(Arc::clone(&lake), not_resident());
     let tenant = TenantId::anonymous();
-    store(&ingest, &tenant, 1, now_nanos()).await;
+    store(&ingest, &tenant, 1, now_nanos()).await.unwrap();
     let options = CompactionOptions { first_level_age: Duration::ZERO, ..CompactionOptions::default() };
     Compactor::new(Arc::clone(&lake), options).run_until_idle(now_nanos()).await.unwrap();
     let file = spans(&lake, &tenant)[0].path.clone();
@@ -136,6 +137,11 @@ async fn a_catalog_that_disagrees_is_named() {
         "UPDATE segment SET partition = partition + 3600000000000 WHERE table_name = 'spans' AND level = 1",
         "PRAGMA foreign_keys = OFF; UPDATE segment SET created_version = 99999 WHERE table_name = 'spans' AND level = 1",
         "UPDATE segment SET index_path = NULL WHERE table_name = 'spans' AND level = 1",
+        "UPDATE segment SET removed_at = 5 WHERE table_name = 'spans' AND level = 1",
+        "UPDATE segment SET created_at = created_at - 1 WHERE table_name = 'spans' AND level = 1",
+        "UPDATE segment SET data_version = data_version + 1000 WHERE table_name = 'spans' AND level = 1",
+        "UPDATE segment SET rows = 'many' WHERE table_name = 'spans' AND level = 1",
+        "UPDATE segment SET level = 257 WHERE table_name = 'spans' AND level = 1",
         "INSERT INTO segment (tenant, table_name, level, partition, path, start, length, checksum, rows, min_time, max_time,
              index_path, index_bytes, created_version, created_at, data_version)
          SELECT tenant, table_name, level, partition, path, start, length, checksum, rows, min_time, max_time,
@@ -147,4 +153,29 @@ async fn a_catalog_that_disagrees_is_named() {
         assert!(!damage.is_empty() && damage.iter().all(|damage| damage.path == named), "{statement}: {damage:?}");
         std::fs::write(&catalog, &whole).unwrap();
     }
+}
+
+/// Scenario: the folder of a store in use is moved away, then another one is put in its place, then it is moved back.
+/// Guarantee: nothing is acknowledged and nothing made until it is back; then it goes on as before.
+#[tokio::test]
+async fn a_folder_that_is_moved_away_takes_nothing() {
+    let outside = tempfile::tempdir().unwrap();
+    let (folder, away) = (outside.path().join("store"), outside.path().join("away"));
+    let lake = Lake::open(&folder).await.unwrap();
+    let (ingest, _committer) = Ingest::start(Arc::clone(&lake), not_resident());
+    let tenant = TenantId::anonymous();
+    store(&ingest, &tenant, 1, now_nanos()).await.unwrap();
+    std::fs::rename(&folder, &away).unwrap();
+    for data_in_its_place in [None, Some(folder.join("data"))] {
+        if let Some(data) = &data_in_its_place {
+            std::fs::create_dir_all(data).unwrap();
+        }
+        let refused = store(&ingest, &tenant, 2, now_nanos()).await.unwrap_err();
+        assert!(refused.is_temporary() && refused.to_string().contains("moved or deleted"), "{refused}");
+    }
+    assert!(std::fs::read_dir(folder.join("data")).unwrap().next().is_none());
+    std::fs::remove_dir_all(&folder).unwrap();
+    std::fs::rename(&away, &folder).unwrap();
+    store(&ingest, &tenant, 2, now_nanos()).await.unwrap();
+    assert_eq!(spans(&lake, &tenant).iter().map(|segment| segment.rows).sum::<u64>(), 20);
 }

@@ -12,6 +12,7 @@ use std::time::Duration;
 use faulty_store::{Faults, FaultyStore};
 use hotspan_lake::compaction::{CompactionOptions, Compactor};
 use hotspan_lake::rows::Rows;
+use hotspan_lake::store::BlobStore as _;
 use hotspan_lake::{Ingest, IngestOptions, Lake};
 use hotspan_model::{
     Attribute, Frame, Labels, Link, Profile, ProfileSet, ProfileType, Resource, Sample, Scope, Span, SpanId, TenantId,
@@ -91,6 +92,9 @@ fn live_and_die(folder: &Path, store: &Arc<FaultyStore>, numbers: std::ops::Rang
                 let _ = compactor.run_job(&job).await;
             }
         }
+        let known: BTreeSet<String> = lake.catalog().known_paths().await.unwrap().into_iter().collect();
+        let unknown = store.list("").await.unwrap().into_iter().filter(|blob| !known.contains(&blob.path));
+        assert_eq!(unknown.count(), 0, "failed writes and jobs left objects");
         acknowledged
     });
     runtime.shutdown_timeout(Duration::from_secs(5));
@@ -134,7 +138,7 @@ fn survive(faults: Faults, lives: u64) -> (usize, u64) {
 
 /// Scenario: a process that dies thirty times on a disk where one write in five fails: before it began, in the middle,
 /// or after it was done. What was not synced is lost or torn at each death.
-/// Guarantee: what was acknowledged is there exactly once.
+/// Guarantee: what was acknowledged is there exactly once, and whatever fails leaves no object behind.
 #[test]
 fn failed_torn_and_lost_writes() {
     let (acknowledged, faults) = survive(Faults { fail_one_in: Some(5), seed: 7, ..Faults::default() }, 30);
@@ -152,7 +156,8 @@ fn slow_writes() {
 }
 
 /// Scenario: the disk is full after some writes; later there is room again.
-/// Guarantee: while it is full, senders get an error that says so, and lose nothing; then it goes on as before.
+/// Guarantee: while it is full, senders get an error that says so, and lose nothing, and jobs that fail leave no object behind; then
+/// it goes on as before.
 #[test]
 fn a_full_disk_recovers() {
     let folder = tempfile::tempdir().unwrap();

@@ -23,6 +23,11 @@ pub(crate) async fn compact(folder: &Path, mut on_job: impl FnMut(u64)) -> Resul
     // Reading comes first: it says that there is no store where opening one would make it.
     let before = StoreStats::read(folder).await?;
     let lake = Lake::open(folder).await?;
+    // Nobody else reads the files that are replaced.
+    let at_once = RetentionOptions { deletion_delay: Duration::ZERO, ..RetentionOptions::default() };
+    let keeper = Retention::new(lake.clone(), at_once);
+    // Before anything is committed: afterwards, an old copy of a catalog would look like a new one.
+    keeper.sweep().await?;
     let compactor = Compactor::new(lake.clone(), CompactionOptions::default());
     let mut jobs = 0;
     // At the end of time every partition is over, and every segment old.
@@ -31,9 +36,7 @@ pub(crate) async fn compact(folder: &Path, mut on_job: impl FnMut(u64)) -> Resul
         jobs += 1;
         on_job(jobs);
     }
-    // Nobody else reads the files that were replaced.
-    let at_once = RetentionOptions { deletion_delay: Duration::ZERO, ..RetentionOptions::default() };
-    Retention::new(lake.clone(), at_once).delete_removed(now_nanos()).await?;
+    keeper.delete_removed(now_nanos()).await?;
     lake.catalog().close().await;
     Ok(Compacted { before, after: StoreStats::read(folder).await?, jobs })
 }

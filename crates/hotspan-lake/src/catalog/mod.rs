@@ -12,6 +12,7 @@ mod store_lock;
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use arc_swap::ArcSwap;
@@ -40,7 +41,22 @@ pub struct Catalog {
     commit_order: Mutex<()>,
     commits: broadcast::Sender<Arc<[Arc<Segment>]>>,
     leaving: Leaving,
+    found: Found,
+    /// When the newest version was made.
+    last_version_at: AtomicI64,
 }
+
+/// A catalog as it was when it was opened, before anybody worked with it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Found {
+    /// When it was opened.
+    pub(crate) opened_at: i64,
+    /// When its newest version was made; none if it had none.
+    pub(crate) last_version_at: Option<i64>,
+}
+
+/// How long the work on a store goes on without a version that tells of it.
+const LONGEST_WITHOUT_VERSION: i64 = 60 * 1_000_000_000;
 
 /// Commits that a slow follower may be behind.
 const FOLLOWED_COMMITS: usize = 64;
@@ -66,6 +82,9 @@ impl Catalog {
         schema::migrate(&pool).await?;
         ducklake::describe(&pool, &folder.join("data")).await?;
         let snapshot = load_snapshot(&pool).await?;
+        let last_version_at =
+            sqlx::query("SELECT max(committed_at) FROM version").fetch_one(&pool).await?.try_get(0)?;
+        let found = Found { opened_at: now_nanos(), last_version_at };
         let commits = broadcast::Sender::new(FOLLOWED_COMMITS);
         Ok(Self {
             pool,
@@ -73,7 +92,14 @@ impl Catalog {
             commit_order: Mutex::new(()),
             commits,
             leaving: Leaving::default(),
+            found,
+            last_version_at: AtomicI64::new(found.last_version_at.unwrap_or(i64::MIN)),
         })
+    }
+
+    /// What it was when it was opened.
+    pub(crate) fn found(&self) -> Found {
+        self.found
     }
 
     /// What is committed now.
@@ -135,11 +161,26 @@ impl Catalog {
         let segments: Vec<Arc<Segment>> = segments.into_iter().map(Arc::new).collect();
         self.leaving.note(&self.current.load(), removed);
         transaction.commit().await?;
+        self.last_version_at.store(now, Ordering::Relaxed);
         let next = Arc::new(self.current.load().with_commit(version, &segments, removed));
         self.current.store(Arc::clone(&next));
         // Without followers there is nobody to tell.
         let _ = self.commits.send(segments.into());
         Ok(next)
+    }
+
+    /// Makes a version that nothing comes or goes with, if there was none for a while. Before an object is made, so that no crash
+    /// leaves one that is much newer than the catalog: that would look as if the catalog were an old copy.
+    pub(crate) async fn note_work(&self) -> Result<()> {
+        let last = self.last_version_at.load(Ordering::Relaxed);
+        if now_nanos().saturating_sub(last) < LONGEST_WITHOUT_VERSION {
+            return Ok(());
+        }
+        let _order = self.commit_order.lock().await;
+        let now = now_nanos();
+        sqlx::query(ducklake::NEW_VERSION).bind(now).fetch_one(&self.pool).await?;
+        self.last_version_at.store(now, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Objects whose every segment was removed, and that no query can still be reading: it was removed before `deadline`, or
@@ -155,11 +196,14 @@ impl Catalog {
         .await?;
         // Asked after the catalog: what that says was removed has been noted before.
         let in_use = self.leaving.objects_in_use();
-        let unread = removed.into_iter().filter_map(|row| {
-            let (path, removed_at, level): (String, i64, i64) = (row.get(0), row.get(1), row.get(2));
-            (removed_at <= deadline || level == 0 && !in_use.contains(&path)).then_some(path)
-        });
-        Ok(unread.collect())
+        let mut unread = Vec::new();
+        for row in removed {
+            let (path, removed_at, level): (String, i64, i64) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
+            if removed_at <= deadline || level == 0 && !in_use.contains(&path) {
+                unread.push(path);
+            }
+        }
+        Ok(unread)
     }
 
     /// Forgets segments whose objects have been deleted.
@@ -207,24 +251,19 @@ impl Catalog {
             sqlx::query("SELECT path FROM segment UNION SELECT index_path FROM segment WHERE index_path IS NOT NULL")
                 .fetch_all(&self.pool)
                 .await?;
-        Ok(rows.into_iter().map(|row| row.get(0)).collect())
+        rows.into_iter().map(|row| Ok(row.try_get(0)?)).collect()
     }
 
-    /// When the last commit was made; none if there was none.
-    pub(crate) async fn last_commit(&self) -> Result<Option<i64>> {
-        Ok(sqlx::query("SELECT max(committed_at) FROM version").fetch_one(&self.pool).await?.get(0))
-    }
-
-    /// The start of the server that last looked for orphans; none if none did.
+    /// When the catalog was opened by the server that last looked for orphans; none if none did.
     pub(crate) async fn last_sweep(&self) -> Result<Option<i64>> {
-        Ok(sqlx::query("SELECT max(swept_at) FROM sweep").fetch_one(&self.pool).await?.get(0))
+        Ok(sqlx::query("SELECT max(swept_at) FROM sweep").fetch_one(&self.pool).await?.try_get(0)?)
     }
 
-    /// Notes that a server that started at `started` has looked for orphans.
-    pub(crate) async fn note_sweep(&self, started: i64) -> Result<()> {
+    /// Notes that a server that opened the catalog at `opened_at` has looked for orphans.
+    pub(crate) async fn note_sweep(&self, opened_at: i64) -> Result<()> {
         let mut transaction = self.pool.begin_with("BEGIN IMMEDIATE").await?;
         sqlx::query("DELETE FROM sweep").execute(&mut *transaction).await?;
-        sqlx::query("INSERT INTO sweep VALUES (?)").bind(started).execute(&mut *transaction).await?;
+        sqlx::query("INSERT INTO sweep VALUES (?)").bind(opened_at).execute(&mut *transaction).await?;
         transaction.commit().await?;
         Ok(())
     }
@@ -297,32 +336,34 @@ async fn load_snapshot(pool: &SqlitePool) -> Result<Snapshot> {
 }
 
 fn read_segment(row: &SqliteRow) -> Result<Arc<Segment>> {
-    let path: String = row.get("path");
+    let path: String = row.try_get("path")?;
     let damaged = |reason: String| LakeError::Damaged { path: path.clone(), reason };
-    let tenant = row.get::<&str, _>("tenant").parse::<TenantId>().map_err(|error| damaged(error.to_string()))?;
-    let table = row.get::<&str, _>("table_name").parse::<Table>().map_err(|error| damaged(error.to_string()))?;
-    let start = row.get::<i64, _>("start") as u64;
-    let index_path: Option<String> = row.get("index_path");
+    // A column of SQLite holds what it is given, whatever it was made for.
+    let number = |column: &str| row.try_get::<i64, _>(column).map_err(|error| damaged(error.to_string()));
+    let text = |column: &str| row.try_get::<&str, _>(column).map_err(|error| damaged(error.to_string()));
+    let (start, length) = (number("start")? as u64, number("length")? as u64);
+    let index_path: Option<String> = row.try_get("index_path").map_err(|error| damaged(error.to_string()))?;
+    let index_bytes = number("index_bytes")? as u64;
     let piece = Piece {
-        table,
-        level: row.get::<i64, _>("level") as u8,
-        partition: row.get("partition"),
-        range: start..start + row.get::<i64, _>("length") as u64,
-        checksum: row.get::<i64, _>("checksum") as u64,
-        rows: row.get::<i64, _>("rows") as u64,
-        min_time: row.get("min_time"),
-        max_time: row.get("max_time"),
-        index: index_path.map(|path| (path, row.get::<i64, _>("index_bytes") as u64)),
+        table: text("table_name")?.parse::<Table>().map_err(|error| damaged(error.to_string()))?,
+        level: u8::try_from(number("level")?).map_err(|error| damaged(format!("level: {error}")))?,
+        partition: row.try_get("partition").map_err(|error| damaged(error.to_string()))?,
+        range: start..start.saturating_add(length),
+        checksum: number("checksum")? as u64,
+        rows: number("rows")? as u64,
+        min_time: number("min_time")?,
+        max_time: number("max_time")?,
+        index: index_path.map(|path| (path, index_bytes)),
         resident: None,
         resident_bytes: 0,
-        path,
+        path: path.clone(),
     };
     Ok(Arc::new(Segment {
-        id: row.get("id"),
-        tenant,
-        version: row.get("created_version"),
-        created_at: row.get("created_at"),
-        data_version: row.get("data_version"),
+        id: number("id")?,
+        tenant: text("tenant")?.parse::<TenantId>().map_err(|error| damaged(error.to_string()))?,
+        version: number("created_version")?,
+        created_at: number("created_at")?,
+        data_version: number("data_version")?,
         piece,
     }))
 }

@@ -8,34 +8,33 @@ use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::{Schema, SchemaRef};
-use hotspan_model::TenantId;
 
 use super::attribute_counts::AttributeCounts;
+use super::destination::Destination;
 use super::gather::{Gather, Place};
 use super::keys::{SortKeys, sorted_places};
 use super::rollup::RollupSums;
 use super::traces::TraceSummaries;
+use crate::arrays;
 use crate::error::Result;
 use crate::segment::Piece;
 use crate::segment::dense_columns::DenseColumns;
 use crate::segment::parquet_file::{FilePlan, ParquetSegmentWriter};
 use crate::table::Table;
-use crate::{Lake, arrays};
 
 /// Rows handed to the Parquet writer at a time.
 const CHUNK_ROWS: usize = 16 * 1024;
 
 /// Writes the level 1 segments of one table from all its level 0 batches, and those of the tables derived from it.
 pub(super) fn write_first_level(
-    lake: &Lake,
-    tenant: &TenantId,
+    destination: &Destination,
     table: Table,
     batches: &[RecordBatch],
 ) -> Result<Vec<Piece>> {
     let keys = batches.iter().map(|batch| SortKeys::of(table, batch)).collect::<Result<Vec<_>>>()?;
     let mut written = Vec::new();
     for (partition, places) in sorted_partitions(table, batches, &keys)? {
-        let target = Target { lake, tenant, partition };
+        let target = Target { destination, partition };
         match table {
             Table::Spans => written.extend(write_spans(target, batches, &keys, &places)?),
             Table::Samples => written.extend(write_samples(target, batches, &places)?),
@@ -45,11 +44,10 @@ pub(super) fn write_first_level(
     Ok(written)
 }
 
-/// Whose segments are written, and for which partition.
+/// Where segments are written, and for which partition.
 #[derive(Clone, Copy)]
-struct Target<'l> {
-    lake: &'l Lake,
-    tenant: &'l TenantId,
+struct Target<'d> {
+    destination: &'d Destination,
     partition: i64,
 }
 
@@ -78,7 +76,7 @@ fn write_spans(target: Target<'_>, batches: &[RecordBatch], keys: &[SortKeys], p
         file.write(&columns.conform_rows(&attributes, &spans, chunk)?)?;
     }
     let mut written = write_derived(target, Table::Traces, summaries.finish()?)?;
-    written.push(file.finish(target.lake.store().as_ref())?);
+    written.push(target.destination.finish(file)?);
     Ok(written)
 }
 
@@ -99,8 +97,7 @@ fn write_samples(target: Target<'_>, batches: &[RecordBatch], places: &[Place]) 
         file.write(&samples)?;
     }
     sums_file.write(&sums.finish()?)?;
-    let store = target.lake.store().as_ref();
-    Ok(vec![sums_file.finish(store)?, file.finish(store)?])
+    Ok(vec![target.destination.finish(sums_file)?, target.destination.finish(file)?])
 }
 
 fn write_rows(target: Target<'_>, table: Table, batches: &[RecordBatch], places: &[Place]) -> Result<Piece> {
@@ -110,7 +107,7 @@ fn write_rows(target: Target<'_>, table: Table, batches: &[RecordBatch], places:
     for chunk in places.chunks(CHUNK_ROWS) {
         file.write(&gather.rows(chunk)?)?;
     }
-    file.finish(target.lake.store().as_ref())
+    target.destination.finish(file)
 }
 
 /// Writes rows that were derived from those of one partition, each to its own.
@@ -160,24 +157,21 @@ pub(super) fn is_set(table: Table) -> bool {
 
 /// Writes rows that are sorted already.
 pub(super) fn write_segment(
-    lake: &Lake,
-    tenant: &TenantId,
+    destination: &Destination,
     table: Table,
     partition: i64,
     sorted: &RecordBatch,
 ) -> Result<Piece> {
-    let mut file = Target { lake, tenant, partition }.create(table, sorted.schema_ref())?;
+    let mut file = Target { destination, partition }.create(table, sorted.schema_ref())?;
     for start in (0..sorted.num_rows()).step_by(CHUNK_ROWS) {
         file.write(&sorted.slice(start, CHUNK_ROWS.min(sorted.num_rows() - start)))?;
     }
-    file.finish(lake.store().as_ref())
+    destination.finish(file)
 }
 
 impl Target<'_> {
     fn create(self, table: Table, schema: &SchemaRef) -> Result<ParquetSegmentWriter> {
-        let path = self.lake.new_object_path(self.tenant, table.name(), Some(self.partition), "parquet");
         let dense = DenseColumns::expected(table, schema);
-        let plan = FilePlan { table, level: 1, partition: self.partition, schema, dense: &dense };
-        ParquetSegmentWriter::create(self.lake.store().as_ref(), path, &plan)
+        self.destination.create(&FilePlan { table, level: 1, partition: self.partition, schema, dense: &dense })
     }
 }

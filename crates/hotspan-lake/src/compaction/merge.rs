@@ -7,11 +7,11 @@ use arrow::datatypes::SchemaRef;
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use hashbrown::HashMap;
-use hotspan_model::TenantId;
 
 use super::absent_columns::with_absent_columns;
 use super::attribute_counts::AttributeCounts;
 use super::attributes::{ATTRIBUTE_PREFIX, AttributeColumns, ColumnType, attribute_field};
+use super::destination::Destination;
 use super::first_level::{is_set, write_segment};
 use super::gather::{Codebooks, Gather, Place};
 use super::keys::SortKeys;
@@ -93,7 +93,7 @@ impl Input {
 /// Merges sorted segments of one table and partition. Rollups of level 1 also feed the coarser rollup.
 pub(super) async fn merge_segments(
     lake: &Lake,
-    tenant: &TenantId,
+    destination: &Destination,
     inputs: &[Arc<Segment>],
     level: u8,
 ) -> Result<Vec<Piece>> {
@@ -115,12 +115,12 @@ pub(super) async fn merge_segments(
     let dense = lake.reader().dense_columns(inputs).await?;
     let gathered = coded.in_schema(&schema);
     let mut output =
-        Output { lake, tenant, table, partition, level, schema, gathered, dense, writer: None, written: Vec::new() };
+        Output { destination, table, partition, level, schema, gathered, dense, writer: None, written: Vec::new() };
     match table {
         Table::Rollup15s => {
             let mut hours = RollupSums::new(Table::Rollup1h);
             merge_sums(opened, Some(&mut hours), &mut output).await?;
-            output.written.extend(write_hours(lake, tenant, partition, hours)?);
+            output.written.extend(write_hours(destination, partition, hours)?);
         }
         Table::Rollup1h => merge_sums(opened, None, &mut output).await?,
         _ => merge_rows(opened, &mut output).await?,
@@ -130,8 +130,7 @@ pub(super) async fn merge_segments(
 
 /// The files that a merge writes.
 struct Output<'a> {
-    lake: &'a Lake,
-    tenant: &'a TenantId,
+    destination: &'a Destination,
     table: Table,
     partition: i64,
     level: u8,
@@ -148,19 +147,17 @@ impl Output<'_> {
         if batch.num_rows() == 0 {
             return Ok(());
         }
-        let store = self.lake.store();
         let mut writer = match self.writer.take() {
             Some(writer) => writer,
             None => {
-                let path = self.lake.new_object_path(self.tenant, self.table.name(), Some(self.partition), "parquet");
                 let (table, level, partition) = (self.table, self.level, self.partition);
                 let plan = FilePlan { table, level, partition, schema: &self.schema, dense: &self.dense };
-                ParquetSegmentWriter::create(store.as_ref(), path, &plan)?
+                self.destination.create(&plan)?
             }
         };
         writer.write(batch)?;
         if writer.bytes_so_far() > MAX_FILE_BYTES {
-            self.written.push(writer.finish(store.as_ref())?);
+            self.written.push(self.destination.finish(writer)?);
         } else {
             self.writer = Some(writer);
         }
@@ -169,7 +166,7 @@ impl Output<'_> {
 
     fn finish(mut self) -> Result<Vec<Piece>> {
         if let Some(writer) = self.writer.take() {
-            self.written.push(writer.finish(self.lake.store().as_ref())?);
+            self.written.push(self.destination.finish(writer)?);
         }
         Ok(self.written)
     }
@@ -291,13 +288,13 @@ async fn merge_sums(mut inputs: Vec<Input>, mut hours: Option<&mut RollupSums>, 
 }
 
 /// Writes the hourly sums of a partition of 15 s rollups, which lies in one day.
-fn write_hours(lake: &Lake, tenant: &TenantId, partition: i64, hours: RollupSums) -> Result<Option<Piece>> {
+fn write_hours(destination: &Destination, partition: i64, hours: RollupSums) -> Result<Option<Piece>> {
     let batch = hours.finish()?;
     if batch.num_rows() == 0 {
         return Ok(None);
     }
     let partition = Table::Rollup1h.partition_of(partition);
-    write_segment(lake, tenant, Table::Rollup1h, partition, &batch).map(Some)
+    write_segment(destination, Table::Rollup1h, partition, &batch).map(Some)
 }
 
 /// The attribute columns for a merged file: those that all inputs have, and what else deserves one by what they hold. The

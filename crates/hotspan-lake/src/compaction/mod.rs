@@ -16,6 +16,7 @@ mod attribute_values;
 pub mod attributes;
 mod codebook;
 mod derived;
+mod destination;
 mod first_level;
 mod gather;
 mod keys;
@@ -32,8 +33,8 @@ use std::time::{Duration, Instant};
 
 use absent_columns::with_absent_columns;
 use arrow::array::RecordBatch;
+use destination::Destination;
 use hashbrown::HashMap;
-use hotspan_model::TenantId;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
@@ -157,37 +158,49 @@ impl Compactor {
     /// Does one job: writes its outputs, then swaps them for its inputs in one commit.
     pub async fn run_job(&self, job: &Job) -> Result<Arc<Snapshot>> {
         let started = Instant::now();
+        self.lake.catalog().note_work().await?;
+        let destination = Arc::new(Destination::new(Arc::clone(&self.lake), job.tenant.clone()));
+        let done = self.write_and_commit(job, &destination).await;
+        if let Err(error) = &done {
+            self.lake.discard(&destination.begun(), error).await;
+        }
+        let (snapshot, output_bytes) = done?;
+        let input_bytes: u64 = job.inputs.iter().map(|segment| segment.bytes()).sum();
+        self.counters.jobs.fetch_add(1, Ordering::Relaxed);
+        self.counters.input_segments.fetch_add(job.inputs.len() as u64, Ordering::Relaxed);
+        self.counters.input_bytes.fetch_add(input_bytes, Ordering::Relaxed);
+        self.counters.output_bytes.fetch_add(output_bytes, Ordering::Relaxed);
+        self.counters.nanos.fetch_add(started.elapsed().as_nanos() as u64, Ordering::Relaxed);
+        debug!(level = job.level, inputs = job.inputs.len(), input_bytes, output_bytes, "compacted");
+        Ok(snapshot)
+    }
+
+    /// The snapshot with the outputs of a job in the place of its inputs, and how many bytes they have.
+    async fn write_and_commit(&self, job: &Job, destination: &Arc<Destination>) -> Result<(Arc<Snapshot>, u64)> {
         let outputs = match job.level {
-            1 => self.first_level(&job.tenant, &job.inputs).await?,
-            level => self.merge(&job.tenant, &job.inputs, level).await?,
+            1 => self.first_level(destination, &job.inputs).await?,
+            level => self.merge(destination, &job.inputs, level).await?,
         };
         let data_version = job.inputs.iter().map(|segment| segment.data_version).max();
         let removed: Vec<i64> = job.inputs.iter().map(|segment| segment.id).collect();
         let output_bytes: u64 = outputs.iter().map(Piece::bytes).sum();
         let snapshot = self.lake.catalog().replace(&job.tenant, outputs, &removed, data_version).await?;
-        let input_bytes: u64 = job.inputs.iter().map(|segment| segment.bytes()).sum();
-        self.counters.jobs.fetch_add(1, Ordering::Relaxed);
-        self.counters.input_segments.fetch_add(removed.len() as u64, Ordering::Relaxed);
-        self.counters.input_bytes.fetch_add(input_bytes, Ordering::Relaxed);
-        self.counters.output_bytes.fetch_add(output_bytes, Ordering::Relaxed);
-        self.counters.nanos.fetch_add(started.elapsed().as_nanos() as u64, Ordering::Relaxed);
-        debug!(level = job.level, inputs = removed.len(), input_bytes, output_bytes, "compacted");
-        Ok(snapshot)
+        Ok((snapshot, output_bytes))
     }
 
-    async fn first_level(&self, tenant: &TenantId, inputs: &[Arc<Segment>]) -> Result<Vec<Piece>> {
+    async fn first_level(&self, destination: &Arc<Destination>, inputs: &[Arc<Segment>]) -> Result<Vec<Piece>> {
         let mut batches: HashMap<Table, Vec<RecordBatch>> = HashMap::new();
         for segment in inputs {
             let rows = self.lake.reader().read_all(segment, ReadOptions::default()).await?;
             let rows = rows.into_iter().map(|batch| with_absent_columns(segment.table, batch));
             batches.entry(segment.table).or_default().extend(rows.collect::<Result<Vec<_>>>()?);
         }
-        let (lake, tenant) = (Arc::clone(&self.lake), tenant.clone());
+        let destination = Arc::clone(destination);
         self.off_reactor(move || {
             let mut outputs = Vec::new();
             for table in Table::RECEIVED {
                 if let Some(batches) = batches.get(&table) {
-                    outputs.extend(first_level::write_first_level(&lake, &tenant, table, batches)?);
+                    outputs.extend(first_level::write_first_level(&destination, table, batches)?);
                 }
             }
             Ok(outputs)
@@ -196,14 +209,14 @@ impl Compactor {
     }
 
     /// Merging mixes reading and encoding; it runs on a thread of its own so that neither holds up requests.
-    async fn merge(&self, tenant: &TenantId, inputs: &[Arc<Segment>], level: u8) -> Result<Vec<Piece>> {
-        let (lake, tenant, inputs) = (Arc::clone(&self.lake), tenant.clone(), inputs.to_vec());
+    async fn merge(&self, destination: &Arc<Destination>, inputs: &[Arc<Segment>], level: u8) -> Result<Vec<Piece>> {
+        let (lake, destination, inputs) = (Arc::clone(&self.lake), Arc::clone(destination), inputs.to_vec());
         let runtime = tokio::runtime::Handle::current();
         let merging = async move {
             for segment in &inputs {
                 soundness::check_sound(&lake, segment).await?;
             }
-            merge::merge_segments(&lake, &tenant, &inputs, level).await
+            merge::merge_segments(&lake, &destination, &inputs, level).await
         };
         self.off_reactor(move || runtime.block_on(merging)).await
     }

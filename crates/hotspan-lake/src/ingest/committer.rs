@@ -196,9 +196,9 @@ impl Committer {
             return Ok(self.lake.catalog().snapshot().version());
         }
 
+        self.lake.catalog().note_work().await?;
         let path = self.lake.new_object_path(tenant, YOUNG, None, "seg");
         let size = object.len() as u64;
-        self.lake.store().put(&path, object).await?;
         let memory: usize = batches.iter().map(|(_, batch)| batch.get_array_memory_size()).sum();
         let keep_resident = self.lake.resident_bytes() + memory <= self.options.resident_bytes;
         let segments = tables.iter().zip(&batches).map(|(encoded, (_, batch))| Piece {
@@ -215,7 +215,15 @@ impl Committer {
             resident: keep_resident.then(|| batch.clone()),
             resident_bytes: if keep_resident { batch.get_array_memory_size() } else { 0 },
         });
-        let snapshot = self.lake.catalog().commit(tenant, segments.collect()).await?;
+        let segments = segments.collect();
+        let committed = match self.lake.store().put(&path, object).await {
+            Ok(()) => self.lake.catalog().commit(tenant, segments).await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = &committed {
+            self.lake.discard(&[path], error).await;
+        }
+        let snapshot = committed?;
 
         self.known.learn(tenant, &new_symbols);
         IngestCounters::add(&counters.segments, 1);

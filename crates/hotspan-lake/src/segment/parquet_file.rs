@@ -19,6 +19,7 @@ use super::l0::time_range;
 use super::row_group_writer::RowGroupWriter;
 use crate::compaction::attributes::ATTRIBUTE_PREFIX;
 use crate::error::{LakeError, Result};
+use crate::object_name::index_path;
 use crate::store::{BlobStore, BlobWriter};
 use crate::table::Table;
 
@@ -110,7 +111,7 @@ impl ParquetSegmentWriter {
         let index = match self.index {
             Some(index) => {
                 let bytes = Bytes::from(index.builder.finish());
-                let path = format!("{}.ids", self.path);
+                let path = index_path(&self.path);
                 let size = bytes.len() as u64;
                 let mut writer = store.create(&path)?;
                 writer.write_all(&bytes).map_err(|source| LakeError::Storage {

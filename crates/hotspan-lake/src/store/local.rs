@@ -6,7 +6,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,6 +27,8 @@ const UNFINISHED: &str = ".unfinished";
 #[derive(Debug)]
 pub struct LocalStore {
     root: PathBuf,
+    /// Device and inode of the folder that was opened.
+    identity: (u64, u64),
     unfinished_count: AtomicU64,
     open: OpenFiles,
     syncs: Arc<dyn Syncs>,
@@ -41,7 +43,19 @@ impl LocalStore {
     pub(crate) fn open_syncing(root: &Path, syncs: Arc<dyn Syncs>) -> Result<Self> {
         create_durable_folder(root, syncs.as_ref()).map_err(failed("creating", root))?;
         sweep_unfinished(root).map_err(failed("sweeping", root))?;
-        Ok(Self { root: root.to_owned(), unfinished_count: AtomicU64::new(0), open: OpenFiles::default(), syncs })
+        let identity = identity(root).map_err(failed("opening", root))?;
+        let (root, open) = (root.to_owned(), OpenFiles::default());
+        Ok(Self { root, identity, unfinished_count: AtomicU64::new(0), open, syncs })
+    }
+
+    /// Fails if the folder was moved or deleted, or is no longer mounted. A new one in its place would take what the next start looks
+    /// for beside the catalog, which is still the old one.
+    fn check_in_place(&self) -> io::Result<()> {
+        match identity(&self.root) {
+            Ok(identity) if identity == self.identity => Ok(()),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Err(io::Error::new(io::ErrorKind::NotFound, "the folder of the store was moved or deleted")),
+        }
     }
 
     fn resolve(&self, path: &str) -> PathBuf {
@@ -49,6 +63,7 @@ impl LocalStore {
     }
 
     fn start_file(&self, path: &str) -> Result<UnfinishedFile> {
+        self.check_in_place().map_err(failed("writing to", &self.root))?;
         let target = self.resolve(path);
         let number = self.unfinished_count.fetch_add(1, Ordering::Relaxed);
         let mut temporary = target.clone().into_os_string();
@@ -235,6 +250,10 @@ pub(crate) fn create_durable_folder(folder: &Path, syncs: &dyn Syncs) -> io::Res
         _ => {}
     }
     syncs.names(parent)
+}
+
+fn identity(folder: &Path) -> io::Result<(u64, u64)> {
+    fs::metadata(folder).map(|folder| (folder.dev(), folder.ino()))
 }
 
 fn sweep_unfinished(folder: &Path) -> io::Result<()> {
