@@ -154,12 +154,12 @@ impl App {
         if self.stopping.load(Ordering::Relaxed) {
             return Err(NotServing::Stopping);
         }
-        self.core.get().ok_or(NotServing::Starting)
+        self.opened_core()
     }
 
-    /// The store once it is open, also while the server ends: for what must still be stored then.
-    pub(crate) fn opened_core(&self) -> Option<&Core> {
-        self.core.get()
+    /// The store once it is open, also while the server ends: for what was let in before that, and is waited for.
+    pub(crate) fn opened_core(&self) -> Result<&Core, NotServing> {
+        self.core.get().ok_or(NotServing::Starting)
     }
 
     /// From here on, new requests are told to retry; those under way go on.

@@ -14,8 +14,7 @@ use hyper_util::server::graceful::GracefulConnection;
 use tokio::net::TcpStream;
 use tower::ServiceExt;
 
-use crate::head_limit::HeadLimit;
-use crate::typed_address::TypedAddress;
+use crate::request_stream::RequestStream;
 use crate::under_way::{ConnectionRequests, Requests};
 
 /// How long a connection of HTTP/1 is kept between two requests: longer than the pools of clients keep theirs, so that none
@@ -34,7 +33,7 @@ pub(crate) fn connection(
     // Answers are small and awaited: do not hold them back to fill a packet.
     let _ = stream.set_nodelay(true);
     let requests = ConnectionRequests::new(requests);
-    let stream = TypedAddress::new(HeadLimit::new(stream, requests.clone(), max_idle));
+    let stream = RequestStream::new(stream, requests.clone(), max_idle);
     let service = service_fn(move |request: Request<Incoming>| {
         let under_way = requests.begin();
         let answer = router.clone().oneshot(request.map(Body::new));

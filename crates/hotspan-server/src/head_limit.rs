@@ -3,13 +3,12 @@
 //! Without it, half a head is waited for until the end of the server. In bodies those who read them see to it
 //! (`receive/intake.rs`); in HTTP/2 the library does, which asks silent peers whether they are still there.
 
-use std::io::{self, IoSlice};
+use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
 use crate::under_way::ConnectionRequests;
@@ -17,10 +16,9 @@ use crate::under_way::ConnectionRequests;
 /// What a connection of HTTP/2 begins with.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// A connection that fails once it has been silent in a head for too long.
+/// Fails once a connection has been silent in a head for too long.
 #[derive(Debug)]
-pub(crate) struct HeadLimit<S> {
-    stream: S,
+pub(crate) struct HeadLimit {
     requests: Arc<ConnectionRequests>,
     max_idle: Duration,
     spoken: Spoken,
@@ -51,14 +49,14 @@ impl Spoken {
     }
 }
 
-impl<S> HeadLimit<S> {
-    pub(crate) fn new(stream: S, requests: Arc<ConnectionRequests>, max_idle: Duration) -> Self {
+impl HeadLimit {
+    pub(crate) fn new(requests: Arc<ConnectionRequests>, max_idle: Duration) -> Self {
         let alarm = Box::pin(tokio::time::sleep(max_idle));
-        Self { stream, requests, max_idle, spoken: Spoken::Unknown(PREFACE), begun_before: Some(0), alarm }
+        Self { requests, max_idle, spoken: Spoken::Unknown(PREFACE), begun_before: Some(0), alarm }
     }
 
     /// Notes what was read.
-    fn take_in(&mut self, bytes: &[u8]) {
+    pub(crate) fn take_in(&mut self, bytes: &[u8]) {
         self.spoken = self.spoken.after(bytes);
         // While a request is under way, what comes is its body.
         if !bytes.is_empty() && self.requests.are_over() {
@@ -67,52 +65,20 @@ impl<S> HeadLimit<S> {
         }
     }
 
+    /// The end of a silence that has been too long.
+    pub(crate) fn poll_end(&mut self, context: &mut Context<'_>) -> Poll<io::Error> {
+        if !self.is_in_head() {
+            return Poll::Pending;
+        }
+        self.alarm.as_mut().poll(context).map(|()| {
+            let message = format!("nothing came for {} s in the head of a request", self.max_idle.as_secs_f64());
+            io::Error::new(io::ErrorKind::TimedOut, message)
+        })
+    }
+
     fn is_in_head(&self) -> bool {
         let has_begun = self.begun_before == Some(self.requests.begun());
         self.spoken != Spoken::Http2 && has_begun && self.requests.are_over()
-    }
-}
-
-impl<S: AsyncRead + Unpin> AsyncRead for HeadLimit<S> {
-    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let this = &mut *self;
-        let before = into.filled().len();
-        if let Poll::Ready(read) = Pin::new(&mut this.stream).poll_read(context, into) {
-            this.take_in(&into.filled()[before..]);
-            return Poll::Ready(read);
-        }
-        if !this.is_in_head() {
-            return Poll::Pending;
-        }
-        ready!(this.alarm.as_mut().poll(context));
-        let message = format!("nothing came for {} s in the head of a request", this.max_idle.as_secs_f64());
-        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, message)))
-    }
-}
-
-impl<S: AsyncWrite + Unpin> AsyncWrite for HeadLimit<S> {
-    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        parts: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(context, parts)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
     }
 }
 
@@ -121,19 +87,20 @@ mod tests {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
 
     use super::*;
+    use crate::request_stream::RequestStream;
     use crate::under_way::Requests;
 
     const MAX_IDLE: Duration = Duration::from_millis(100);
 
     /// A client and what the server has of it.
-    fn connection() -> (DuplexStream, HeadLimit<DuplexStream>, Arc<ConnectionRequests>) {
+    fn connection() -> (DuplexStream, RequestStream<DuplexStream>, Arc<ConnectionRequests>) {
         let (client, server) = tokio::io::duplex(1 << 10);
         let requests = ConnectionRequests::new(Requests::default());
-        (client, HeadLimit::new(server, Arc::clone(&requests), MAX_IDLE), requests)
+        (client, RequestStream::new(server, Arc::clone(&requests), MAX_IDLE), requests)
     }
 
     /// Whether the connection fails, after all that was sent is read.
-    async fn fails(server: &mut HeadLimit<DuplexStream>) -> bool {
+    async fn fails(server: &mut RequestStream<DuplexStream>) -> bool {
         let mut bytes = [0; 100];
         loop {
             match tokio::time::timeout(3 * MAX_IDLE, server.read(&mut bytes)).await {

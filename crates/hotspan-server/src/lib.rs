@@ -24,6 +24,7 @@ mod page;
 mod policy;
 mod query_counts;
 mod receive;
+mod request_stream;
 mod rpc;
 mod scrape;
 mod self_tracing;
@@ -104,12 +105,11 @@ async fn run(
     }
     announce(listeners.bound());
     app.set_listeners(listeners.bound().to_vec());
-    let serving = tokio::spawn(listeners.serve(Arc::clone(&app), stop.clone()));
+    let serving = listeners.serve(&app);
     let warm_up = match app.open(claim).await {
         Ok(warm_up) => warm_up,
         Err(error) => {
-            stop.cancel();
-            serving.await??;
+            serving.close().await?;
             return Err(error);
         }
     };
@@ -119,7 +119,7 @@ async fn run(
         Ok(scraping) => scraping,
         Err(error) => {
             stop.cancel();
-            serving.await??;
+            serving.close().await?;
             return Err(error);
         }
     };
@@ -129,15 +129,19 @@ async fn run(
     stop.cancelled().await;
     app.begin_stop();
     let grace = settings.shutdown_grace;
-    in_time("reading ahead", grace, warming).await;
-    in_time("scraping", grace, tokio::spawn(scraping.join_all())).await;
     // Requests under way are answered first; then nothing can submit any more, and the lake can close.
-    serving.await??;
+    tokio::join!(
+        in_time("reading ahead", grace, warming),
+        in_time("scraping", grace, tokio::spawn(scraping.join_all())),
+        serving.finish_requests(grace),
+    );
     fed.cancel();
     if let Some(feeding) = feeding {
         in_time("self-tracing", grace, feeding).await;
     }
     app.close().await;
+    // Whoever came until now was told to come back.
+    serving.close().await?;
     info!("stopped");
     Ok(())
 }

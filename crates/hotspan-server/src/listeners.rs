@@ -10,6 +10,7 @@ use anyhow::Context;
 use axum::Router;
 use hyper_util::server::graceful::GracefulShutdown;
 use tokio::net::TcpListener;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
@@ -19,7 +20,7 @@ use crate::self_tracing::trace_request;
 use crate::settings::Settings;
 use crate::under_way::Requests;
 
-/// How long a stop waits for connections to end that have no request under way.
+/// How long connections may take to end that have no request under way.
 const LAST_MOMENT: Duration = Duration::from_secs(1);
 
 /// Where to listen: an address, or nowhere.
@@ -138,35 +139,70 @@ impl Listeners {
         &self.bound
     }
 
-    /// Serves until `stop`, then lets the requests that are under way finish.
-    pub(crate) async fn serve(self, app: Arc<App>, stop: CancellationToken) -> anyhow::Result<()> {
-        let mut tasks = tokio::task::JoinSet::new();
+    /// Answers whoever comes, also while the server ends, until it is told to close.
+    pub(crate) fn serve(self, app: &Arc<App>) -> Serving {
+        let mut serving = Serving::default();
         for (role, socket) in self.sockets {
-            let mut router = role.router(Arc::clone(&app));
+            let mut router = role.router(Arc::clone(app));
             if app.request_gate.get().is_some() {
-                router = router.layer(axum::middleware::from_fn_with_state(Arc::clone(&app), trace_request));
+                router = router.layer(axum::middleware::from_fn_with_state(Arc::clone(app), trace_request));
             }
-            tasks.spawn(serve_socket(socket, router, Arc::clone(&app), stop.clone()));
+            let (close, cut_off) = (serving.close.clone(), serving.cut_off.child_token());
+            let requests = serving.requests.clone();
+            serving.sockets.spawn(serve_socket(socket, router, requests, app.settings.max_idle, close, cut_off));
         }
-        while let Some(finished) = tasks.join_next().await {
+        serving
+    }
+}
+
+/// Listeners that are being served.
+#[derive(Debug, Default)]
+pub(crate) struct Serving {
+    requests: Requests,
+    sockets: JoinSet<()>,
+    close: CancellationToken,
+    cut_off: CancellationToken,
+}
+
+impl Serving {
+    /// Waits for the requests that began before the server was stopping, and cuts off those that take longer than `grace`.
+    pub(crate) async fn finish_requests(&self, grace: Duration) {
+        self.requests.complete();
+        if tokio::time::timeout(grace, self.requests.are_over()).await.is_err() {
+            let requests = self.requests.count();
+            warn!(requests, "some requests did not finish in time and were cut off");
+            self.close.cancel();
+            self.cut_off.cancel();
+        }
+    }
+
+    /// Closes the ports and the connections. From here on, whoever comes is refused.
+    pub(crate) async fn close(mut self) -> anyhow::Result<()> {
+        self.close.cancel();
+        while let Some(finished) = self.sockets.join_next().await {
             finished?;
         }
         Ok(())
     }
 }
 
-async fn serve_socket(socket: TcpListener, router: Router, app: Arc<App>, stop: CancellationToken) {
+async fn serve_socket(
+    socket: TcpListener,
+    router: Router,
+    requests: Requests,
+    max_idle: Duration,
+    close: CancellationToken,
+    cut_off: CancellationToken,
+) {
     let graceful = GracefulShutdown::new();
-    let requests = Requests::default();
-    let cut_off = CancellationToken::new();
     loop {
         let accepted = tokio::select! {
-            () = stop.cancelled() => break,
+            () = close.cancelled() => break,
             accepted = socket.accept() => accepted,
         };
         match accepted {
             Ok((stream, peer)) => {
-                let connection = connection(stream, router.clone(), requests.clone(), app.settings.max_idle);
+                let connection = connection(stream, router.clone(), requests.clone(), max_idle);
                 let connection = graceful.watch(connection);
                 let cut_off = cut_off.clone();
                 tokio::spawn(async move {
@@ -182,17 +218,9 @@ async fn serve_socket(socket: TcpListener, router: Router, app: Arc<App>, stop: 
             }
         }
     }
-    // New connections are refused from here on.
     drop(socket);
-    let unfinished = tokio::select! {
-        () = graceful.shutdown() => 0,
-        // What is left are connections without a request: half a head, or a peer that doesn't answer.
-        () = requests.rest(LAST_MOMENT) => 0,
-        () = tokio::time::sleep(app.settings.shutdown_grace) => requests.count(),
-    };
-    if unfinished > 0 {
-        warn!(requests = unfinished, "some requests did not finish in time and were cut off");
-    }
+    // What is left are answers on their way and connections without a request: half a head, or a peer that doesn't answer.
+    let _ = tokio::time::timeout(LAST_MOMENT, graceful.shutdown()).await;
     cut_off.cancel();
 }
 

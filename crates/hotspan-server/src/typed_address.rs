@@ -5,16 +5,11 @@
 //! are. So they are escaped on the way in, in the first line of a request of HTTP/1: what a connection starts with, and what follows
 //! an answer and asks for something.
 
-use std::io::{self, IoSlice};
-use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use tokio::io::ReadBuf;
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-
-/// A connection whose requests have first lines that the HTTP library reads.
-#[derive(Debug)]
-pub(crate) struct TypedAddress<S> {
-    stream: S,
+/// Makes the first lines of a connection's requests ones that the HTTP library reads.
+#[derive(Debug, Default)]
+pub(crate) struct TypedAddress {
     place: Place,
     /// What was read of the stream and not yet handed on, and how much of it was.
     escaped: Vec<u8>,
@@ -22,9 +17,10 @@ pub(crate) struct TypedAddress<S> {
 }
 
 /// What comes next.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum Place {
     /// The start of the connection.
+    #[default]
     Start,
     /// The rest of a first line.
     FirstLine,
@@ -36,16 +32,14 @@ enum Place {
     Http2,
 }
 
-/// Bytes that are read at once where a first line may be.
-const READ_AHEAD: usize = 4 << 10;
-
-impl<S> TypedAddress<S> {
-    pub(crate) fn new(stream: S) -> Self {
-        Self { stream, place: Place::Start, escaped: Vec::new(), handed_on: 0 }
+impl TypedAddress {
+    /// Whether what comes next may be a first line, which has to be taken in before it is handed on.
+    pub(crate) fn may_follow(&self) -> bool {
+        !matches!(self.place, Place::Request | Place::Http2)
     }
 
     /// Takes in what was read, with first lines escaped.
-    fn take_in(&mut self, bytes: &[u8]) {
+    pub(crate) fn take_in(&mut self, bytes: &[u8]) {
         self.place = match self.place {
             Place::Start if bytes.starts_with(b"PRI ") => Place::Http2,
             Place::Start => Place::FirstLine,
@@ -74,15 +68,18 @@ impl<S> TypedAddress<S> {
     }
 
     /// Notes that something is answered.
-    fn answer(&mut self) {
+    pub(crate) fn answer(&mut self) {
         if self.place == Place::Request {
             self.place = Place::Answered;
         }
     }
 
-    /// Hands on as much as there is room for.
-    fn hand_on(&mut self, into: &mut ReadBuf<'_>) {
+    /// Hands on as much as there is room for; says whether there was anything.
+    pub(crate) fn hand_on(&mut self, into: &mut ReadBuf<'_>) -> bool {
         let waiting = &self.escaped[self.handed_on..];
+        if waiting.is_empty() {
+            return false;
+        }
         let part = &waiting[..waiting.len().min(into.remaining())];
         into.put_slice(part);
         self.handed_on += part.len();
@@ -90,70 +87,32 @@ impl<S> TypedAddress<S> {
             self.escaped = Vec::new();
             self.handed_on = 0;
         }
-    }
-}
-
-impl<S: AsyncRead + Unpin> AsyncRead for TypedAddress<S> {
-    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let this = &mut *self;
-        if this.escaped.is_empty() {
-            if matches!(this.place, Place::Request | Place::Http2) {
-                return Pin::new(&mut this.stream).poll_read(context, into);
-            }
-            let mut bytes = [0; READ_AHEAD];
-            let mut read = ReadBuf::new(&mut bytes);
-            ready!(Pin::new(&mut this.stream).poll_read(context, &mut read))?;
-            if !read.filled().is_empty() {
-                this.take_in(read.filled());
-            }
-        }
-        this.hand_on(into);
-        Poll::Ready(Ok(()))
-    }
-}
-
-impl<S: AsyncWrite + Unpin> AsyncWrite for TypedAddress<S> {
-    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        self.answer();
-        Pin::new(&mut self.stream).poll_write(context, bytes)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        parts: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        self.answer();
-        Pin::new(&mut self.stream).poll_write_vectored(context, parts)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
+        true
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use std::time::Duration;
 
-    use super::*;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
+
+    use crate::request_stream::{READ_AHEAD, RequestStream};
+    use crate::under_way::{ConnectionRequests, Requests};
+
+    /// A client and what the server has of it.
+    fn connection() -> (DuplexStream, RequestStream<DuplexStream>) {
+        let (client, server) = tokio::io::duplex(1 << 16);
+        (client, RequestStream::new(server, ConnectionRequests::new(Requests::default()), Duration::from_secs(60)))
+    }
 
     /// What a server reads of these pieces, with buffers of this size.
     async fn read(pieces: &[&[u8]], buffer: usize) -> Vec<u8> {
-        let (mut client, server) = tokio::io::duplex(1 << 16);
+        let (mut client, mut server) = connection();
         for piece in pieces {
             client.write_all(piece).await.unwrap();
         }
         drop(client);
-        let mut server = TypedAddress::new(server);
         let (mut all, mut bytes) = (Vec::new(), vec![0; buffer]);
         loop {
             match server.read(&mut bytes).await.unwrap() {
@@ -189,8 +148,7 @@ mod tests {
 
     /// What a server reads of pieces that each come after it has answered.
     async fn read_in_turn(pieces: &[&[u8]]) -> Vec<u8> {
-        let (mut client, server) = tokio::io::duplex(1 << 16);
-        let mut server = TypedAddress::new(server);
+        let (mut client, mut server) = connection();
         let (mut all, mut bytes) = (Vec::new(), vec![0; 1 << 10]);
         for piece in pieces {
             client.write_all(piece).await.unwrap();

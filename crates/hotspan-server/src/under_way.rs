@@ -4,35 +4,49 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::response::Response;
 use hyper::body::{Frame, SizeHint};
 use tokio::sync::watch;
 
-/// The requests of all connections of a listener.
+/// The requests of all connections of a server.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Requests {
-    under_way: watch::Sender<usize>,
+    counted: watch::Sender<Counted>,
+}
+
+/// Requests that a stop waits for.
+#[derive(Debug, Default)]
+struct Counted {
+    under_way: usize,
+    /// Whether those that begin are no longer counted.
+    is_complete: bool,
 }
 
 impl Requests {
     /// How many are under way.
     pub(crate) fn count(&self) -> usize {
-        *self.under_way.borrow()
+        self.counted.borrow().under_way
     }
 
-    /// Waits until none has been under way for a moment.
-    pub(crate) async fn rest(&self, moment: Duration) {
-        let mut under_way = self.under_way.subscribe();
-        loop {
-            // It only fails when there is no sender left, and this is one.
-            let _ = under_way.wait_for(|count| *count == 0).await;
-            if tokio::time::timeout(moment, under_way.wait_for(|count| *count > 0)).await.is_err() {
-                return;
-            }
-        }
+    /// Counts no more: those that begin from here on are told that the server is stopping, and would never let it end.
+    pub(crate) fn complete(&self) {
+        self.counted.send_modify(|counted| counted.is_complete = true);
+    }
+
+    /// Waits until none is under way.
+    pub(crate) async fn are_over(&self) {
+        // It only fails when there is no sender left, and this is one.
+        let _ = self.counted.subscribe().wait_for(|counted| counted.under_way == 0).await;
+    }
+
+    /// Whether a request that begins is counted.
+    fn begin(&self) -> bool {
+        self.counted.send_if_modified(|counted| {
+            counted.under_way += usize::from(!counted.is_complete);
+            !counted.is_complete
+        })
     }
 }
 
@@ -62,14 +76,16 @@ impl ConnectionRequests {
     /// Counts a request, until what this gives is dropped.
     pub(crate) fn begin(self: &Arc<Self>) -> UnderWay {
         self.begun.fetch_add(1, Ordering::Relaxed);
-        self.all.under_way.send_modify(|count| *count += 1);
-        UnderWay(Arc::clone(self))
+        UnderWay { of: Arc::clone(self), is_waited_for: self.all.begin() }
     }
 }
 
 /// A request that is under way.
 #[derive(Debug)]
-pub(crate) struct UnderWay(Arc<ConnectionRequests>);
+pub(crate) struct UnderWay {
+    of: Arc<ConnectionRequests>,
+    is_waited_for: bool,
+}
 
 impl UnderWay {
     /// Counts the request until its answer is sent, or its asker has gone.
@@ -80,8 +96,10 @@ impl UnderWay {
 
 impl Drop for UnderWay {
     fn drop(&mut self) {
-        self.0.ended.fetch_add(1, Ordering::Relaxed);
-        self.0.all.under_way.send_modify(|count| *count -= 1);
+        self.of.ended.fetch_add(1, Ordering::Relaxed);
+        if self.is_waited_for {
+            self.of.all.counted.send_modify(|counted| counted.under_way -= 1);
+        }
     }
 }
 
@@ -113,14 +131,13 @@ impl hyper::body::Body for CountedBody {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Instant;
-
     use hyper::body::Body as _;
 
     use super::*;
 
-    /// Scenario: two requests of two connections, one of which is answered, and one whose asker leaves.
-    /// Guarantee: each counts until then, and the listener rests a moment after the last.
+    /// Scenario: two requests of two connections, one of which is answered, and one whose asker leaves; a third that comes
+    /// when no more are counted.
+    /// Guarantee: the first count until then, and are over without the third, which its connection still knows of.
     #[tokio::test]
     async fn requests_count_until_they_are_sent() {
         let all = Requests::default();
@@ -129,14 +146,15 @@ mod tests {
         let left = connections[1].begin();
         assert_eq!((all.count(), connections[0].are_over(), connections[0].begun()), (2, false, 1));
         assert_eq!(answer.body().size_hint().exact(), Some(6));
-        let moment = Duration::from_millis(50);
-        assert!(tokio::time::timeout(2 * moment, all.rest(moment)).await.is_err());
+        all.complete();
+        let late = connections[0].begin();
+        assert_eq!((all.count(), connections[0].begun()), (2, 2));
         drop(left);
         assert_eq!((all.count(), connections[1].are_over()), (1, true));
         assert_eq!(axum::body::to_bytes(answer.into_body(), 10).await.unwrap(), "answer");
-        assert_eq!(all.count(), 0);
-        let now = Instant::now();
-        all.rest(moment).await;
-        assert!(now.elapsed() >= moment);
+        all.are_over().await;
+        assert!(!connections[0].are_over());
+        drop(late);
+        assert_eq!((all.count(), connections[0].are_over()), (0, true));
     }
 }

@@ -10,7 +10,12 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use support::{Server, wait_for_end};
+use opentelemetry_proto::tonic::collector::trace::v1::trace_service_client::TraceServiceClient;
+use opentelemetry_proto::tonic::trace::v1::Span;
+use prost::Message as _;
+use support::{Server, now_nanos, request, trace_request, wait_for_end};
+use tonic::Code;
+use tonic::transport::Endpoint;
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// A frame of HTTP/2 by which a client tells its settings: none.
@@ -168,4 +173,55 @@ fn requests_under_way_are_waited_for() {
     assert!(Duration::from_secs(4) <= waited && waited < Duration::from_secs(14), "{waited:?}");
     assert!(log.contains("some requests did not finish in time and were cut off"), "{log}");
     drop(silent);
+}
+
+/// Scenario: a server is told to end while a body is half sent. Meanwhile others send and ask: over new connections, over one
+/// of HTTP/1 that was kept and one of gRPC that was open.
+/// Guarantee: each is told to come back, in the words of its protocol, and the log tells it once; the body is stored when its
+/// rest comes, and then the server ends.
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_comes_during_a_stop_is_told_to_come_back() {
+    let server = Logging::start("shutdown_grace = \"30s\"\n");
+    let now = now_nanos();
+    let span = Span { trace_id: vec![1; 16], span_id: vec![2; 8], start_time_unix_nano: now, ..Span::default() };
+    let export = trace_request("shop", vec![span]);
+    let body = export.encode_to_vec();
+    let protobuf = ("content-type", "application/x-protobuf");
+    let head = format!(
+        "POST /v1/traces HTTP/1.1\r\nhost: x\r\n{}: {}\r\ncontent-length: {}\r\n\r\n",
+        protobuf.0,
+        protobuf.1,
+        body.len()
+    );
+    let (first, rest) = body.split_at(body.len() / 2);
+    let mut late = connect(&server.address, &[head.as_bytes(), first].concat());
+    let mut kept = connect(&server.address, b"");
+    assert!(ask_over(&mut kept).starts_with("HTTP/1.1 200"));
+    let endpoint = Endpoint::from_shared(format!("http://{}", server.address)).unwrap();
+    let open = endpoint.connect().await.unwrap();
+    TraceServiceClient::new(open.clone()).export(export.clone()).await.unwrap();
+    server.stop();
+    while ask_over(&mut connect(&server.address, b"")).starts_with("HTTP/1.1 200") {
+        thread::sleep(Duration::from_millis(5));
+    }
+    for _ in 0..2 {
+        let refusal = ask_over(&mut kept);
+        assert!(refusal.starts_with("HTTP/1.1 503") && refusal.contains("stopping"), "{refusal}");
+        let refusal = request(&server.address, "POST", "/v1/traces", &[protobuf], &body).unwrap();
+        assert_eq!(refusal.status, 503, "{}", refusal.text());
+        assert!(refusal.headers.to_ascii_lowercase().contains("retry-after: 1"), "{}", refusal.headers);
+        for channel in [open.clone(), endpoint.connect().await.unwrap()] {
+            let refusal = TraceServiceClient::new(channel).export(export.clone()).await.unwrap_err();
+            assert_eq!(refusal.code(), Code::Unavailable, "{refusal}");
+            let details = String::from_utf8_lossy(refusal.details()).into_owned();
+            assert!(details.contains("google.rpc.RetryInfo"), "{details}");
+        }
+    }
+    late.write_all(rest).unwrap();
+    let mut answer = String::new();
+    late.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    let log = server.log();
+    assert!(!log.contains("cut off"), "{log}");
+    assert_eq!(log.matches("requests refused").count(), 1, "{log}");
 }

@@ -131,7 +131,7 @@ pub(super) async fn store_profiles(
     body: Arrived<'_>,
     decode: impl FnOnce(&Limits, &mut RowSink, &mut Room) -> Result<(), Refusal> + Send + 'static,
 ) -> Result<Stored, Refusal> {
-    let core = app.core()?;
+    let core = app.opened_core()?;
     let tenant = tenant_of(app, headers)?;
     let mut sink = RowSink::new(&core.ingest, &tenant, app.settings.clock(Table::Samples, now_nanos()));
     let mut room = Room::for_body(&core.ingest, body, app.settings.limits.max_bytes)?;
@@ -152,7 +152,7 @@ pub(crate) async fn store_scraped(
     tenant: TenantId,
     set: ProfileSet<'static>,
 ) -> Result<usize, Refusal> {
-    let core = app.core()?;
+    let core = app.opened_core()?;
     let room = Room::for_decoded(&core.ingest)?;
     let mut sink = RowSink::new(&core.ingest, &tenant, app.settings.clock(Table::Samples, now_nanos()));
     sink.push(set)?;

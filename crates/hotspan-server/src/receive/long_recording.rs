@@ -27,7 +27,7 @@ pub(super) async fn store_recording(
     file: Spooled,
     (options, name): (DecodeOptions, UploadName),
 ) -> Result<Stored, Refusal> {
-    let core = app.core()?.clone();
+    let core = app.opened_core()?.clone();
     let _turn = app.long_recordings.acquire().await;
     let app = Arc::clone(app);
     let handle = Handle::current();

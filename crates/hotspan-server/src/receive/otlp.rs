@@ -117,7 +117,7 @@ async fn store(
     held: Option<Reservation>,
     signal: Signal,
 ) -> Result<Outcome, Refusal> {
-    let core = app.core()?;
+    let core = app.opened_core()?;
     let tenant = tenant_of(app, &call.headers)?;
     let arrived = Arrived { encoding: call.encoding, bytes: &call.message, held };
     let mut room = Room::for_body(&core.ingest, arrived, app.settings.limits.max_bytes)?;
@@ -219,12 +219,13 @@ pub(super) fn refuse(app: &App, signal: &'static str, protocol: Protocol, codec:
 }
 
 fn warn_of(app: &App, signal: &'static str, refusal: &Refusal) {
-    let reason = refusal.reason();
-    if let Refusal::NotHere { .. } = refusal {
+    let (reason, retryable) = (refusal.reason(), refusal.retry_after().is_some());
+    // What no request by itself is to blame for is met by all that come, and by all that come again.
+    if matches!(refusal, Refusal::NotHere { .. } | Refusal::NotServing(_) | Refusal::Overloaded) {
         if let Some(requests) = app.repeated_warnings.due(signal, reason, Instant::now()) {
-            warn!(signal, reason, requests, error = %refusal, "requests refused; told once a minute");
+            warn!(signal, reason, retryable, requests, error = %refusal, "requests refused; told once a minute");
         }
         return;
     }
-    warn!(signal, reason, retryable = refusal.retry_after().is_some(), error = %refusal, "request refused");
+    warn!(signal, reason, retryable, error = %refusal, "request refused");
 }

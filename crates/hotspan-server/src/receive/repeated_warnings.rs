@@ -1,5 +1,5 @@
-//! Warnings about what some sender is set up to do: it comes every few seconds until somebody changes that, and is told
-//! once a minute.
+//! Warnings about what comes again and again, and is told once a minute: what some sender is set up to do until somebody changes
+//! that, and what all senders meet while the server has no room or is not ready.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};

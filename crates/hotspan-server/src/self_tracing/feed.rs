@@ -49,7 +49,7 @@ pub(crate) async fn feed(mut feed: Feed, app: Arc<App>, stop: CancellationToken)
             // A panic there is none of the server's.
             let _ = tokio::task::spawn_blocking(move || drop(profiler)).await;
         }
-        if let Some(core) = app.opened_core() {
+        if let Ok(core) = app.opened_core() {
             feed_spans(&feed.tracing, core).await;
             while let Ok(upload) = feed.tracing.uploads.try_recv() {
                 feed_profiles(&feed.tracing.counters, &app, core, upload).await;
