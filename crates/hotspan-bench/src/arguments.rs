@@ -63,6 +63,9 @@ pub(crate) struct Arguments {
     /// A Tempo for `peers`: the address of its OTLP over HTTP and its process, such as 127.0.0.1:4318@1234.
     #[arg(long, value_name = "ADDRESS@PID")]
     pub(crate) tempo: Option<Peer>,
+    /// Where that Tempo answers questions, for `peer-questions`, such as 127.0.0.1:3200.
+    #[arg(long, value_name = "ADDRESS", requires = "tempo")]
+    pub(crate) tempo_api: Option<SocketAddr>,
     /// A Pyroscope for `peers`: its address and its process, such as 127.0.0.1:4040@1235.
     #[arg(long, value_name = "ADDRESS@PID")]
     pub(crate) pyroscope: Option<Peer>,
@@ -123,16 +126,23 @@ pub(crate) enum Part {
     Stages,
     /// The same requests to Hotspan and to the peers that run here (`--tempo`, `--pyroscope`), in turn. Only if named.
     Peers,
+    /// The same questions to Hotspan and to the peers that run here, which must be fresh: all data is sent to each once.
+    /// Only if named.
+    PeerQuestions,
 }
 
 impl Arguments {
     pub(crate) fn measures(&self, part: Part) -> bool {
         let by_default = match part {
-            Part::Stages | Part::Peers => false,
+            Part::Stages | Part::Peers | Part::PeerQuestions => false,
             Part::Ingest | Part::Traces | Part::Flat => true,
             Part::Profiles | Part::Pprof | Part::Jfr | Part::Explain | Part::Join => !self.has_spans_only(),
         };
         (self.only.is_empty() && by_default) || self.only.contains(&part)
+    }
+
+    fn measures_peers(&self) -> bool {
+        self.measures(Part::Peers) || self.measures(Part::PeerQuestions)
     }
 
     pub(crate) fn has_spans_only(&self) -> bool {
@@ -141,7 +151,7 @@ impl Arguments {
 
     /// What goes to a peer too must be what the peer can read.
     pub(crate) fn sample_shape(&self) -> SampleShape {
-        if self.measures(Part::Peers) { SampleShape::Single } else { SampleShape::Merged }
+        if self.measures_peers() { SampleShape::Single } else { SampleShape::Merged }
     }
 
     pub(crate) fn check(&self) -> anyhow::Result<()> {
@@ -154,12 +164,17 @@ impl Arguments {
         ensure!((0.001..=1000.0).contains(&self.scale), "--scale must be from 0.001 to 1000 hours");
         ensure!((1..=256).contains(&self.connections), "--connections must be from 1 to 256");
         ensure!((1..=1000).contains(&self.repeats), "--repeats must be from 1 to 1000");
-        if self.measures(Part::Peers) {
-            ensure!(self.tempo.is_some() || self.pyroscope.is_some(), "peers needs --tempo or --pyroscope");
+        if self.measures_peers() {
+            ensure!(self.tempo.is_some() || self.pyroscope.is_some(), "peers need --tempo or --pyroscope");
+        }
+        if let (true, Some(_), None) = (self.measures(Part::PeerQuestions), self.tempo, self.tempo_api) {
+            bail!("peer-questions needs --tempo-api beside --tempo");
         }
         if self.has_spans_only() {
-            let asks_spans =
-                |part: &Part| matches!(part, Part::Ingest | Part::Traces | Part::Flat | Part::Stages | Part::Peers);
+            let asks_spans = |part: &Part| {
+                use Part::{Flat, Ingest, PeerQuestions, Peers, Stages, Traces};
+                matches!(part, Ingest | Traces | Flat | Stages | Peers | PeerQuestions)
+            };
             let needs_samples = self.only.iter().find(|part| !asks_spans(part));
             if let Some(part) = needs_samples {
                 bail!("{part:?} needs samples: it can't be measured with --only spans");

@@ -17,6 +17,7 @@ mod ingest;
 #[path = "../../hotspan-formats/examples/large_recording/mod.rs"]
 mod large_recording;
 mod measure;
+mod peer_questions;
 mod peers;
 mod pprof_files;
 mod prepare;

@@ -1,9 +1,11 @@
 //! Times a question: cold, as the first one after a start of the server, and then again and again.
 
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use crate::http::{Answer, Client};
-use crate::server::{Launch, Server};
+use crate::process::Process;
+use crate::server::Launch;
 
 /// How to ask.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,7 +70,7 @@ pub(crate) fn measure(
         let is_last = first_calls.len() + 1 == COLD_STARTS;
         let server = launch.start()?;
         slowest_start = slowest_start.max(server.ready_after);
-        let timing = ask(&server, if is_last { repeats } else { 0 }, calls)?;
+        let timing = ask(server.answering(), if is_last { repeats } else { 0 }, calls)?;
         server.stop()?;
         let Timing::Right(times) = timing else { return Ok((timing, slowest_start)) };
         first_calls.push(times.cold);
@@ -95,14 +97,21 @@ fn wait_until_warm(client: &mut Client) -> anyhow::Result<()> {
 /// Says what is wrong with an answer, if anything.
 pub(crate) type Check<'e> = Box<dyn Fn(&[u8]) -> Result<(), String> + 'e>;
 
-pub(crate) fn ask(server: &Server, repeats: usize, calls: &[(Call, Check<'_>)]) -> anyhow::Result<Timing> {
-    let mut client = Client::new(server.http);
+/// Who is asked: Hotspan or a peer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Answering {
+    pub(crate) process: Process,
+    pub(crate) address: SocketAddr,
+}
+
+pub(crate) fn ask(server: Answering, repeats: usize, calls: &[(Call, Check<'_>)]) -> anyhow::Result<Timing> {
+    let mut client = Client::new(server.address);
     // The connection is not part of the question.
     client.get("/ready")?;
     let mut cold = Duration::ZERO;
     let mut times = Vec::with_capacity(repeats);
     let mut bodies = Vec::with_capacity(repeats);
-    let mut before = server.usage()?;
+    let mut before = server.process.usage()?;
     let started = Instant::now();
     for (number, (call, check)) in calls.iter().cycle().take(repeats + 1).enumerate() {
         let asked = Instant::now();
@@ -125,7 +134,7 @@ pub(crate) fn ask(server: &Server, repeats: usize, calls: &[(Call, Check<'_>)]) 
             if repeats > 0 {
                 wait_until_warm(&mut client)?;
             }
-            before = server.usage()?;
+            before = server.process.usage()?;
         } else {
             times.push(took);
             bodies.push((number, answer.body));
@@ -134,7 +143,7 @@ pub(crate) fn ask(server: &Server, repeats: usize, calls: &[(Call, Check<'_>)]) 
             break;
         }
     }
-    let used = server.usage()?.cpu.saturating_sub(before.cpu);
+    let used = server.process.usage()?.cpu.saturating_sub(before.cpu);
     // Checked afterwards, so that our own parsing takes no CPU from the server.
     for (number, body) in &bodies {
         let (call, check) = &calls[number % calls.len()];

@@ -13,6 +13,7 @@ use crate::expected::Expected;
 use crate::flatness;
 use crate::ingest::{Sent, send};
 use crate::measure::measure;
+use crate::peer_questions;
 use crate::peers;
 use crate::pprof_files;
 use crate::prepare::{Prepared, prepare};
@@ -96,6 +97,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     }
     if arguments.measures(Part::Peers) {
         peers::run(arguments, &place, &mut outcome)?;
+    }
+    if arguments.measures(Part::PeerQuestions) {
+        peer_questions::run(arguments, &place, &mut outcome)?;
     }
     Ok(outcome)
 }

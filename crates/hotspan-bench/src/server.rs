@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail};
 
 use crate::http::Client;
+use crate::measure::Answering;
 use crate::process::{Process, Usage, cpu_time_of_children};
 
 /// How a server is started, again and again on the same store.
@@ -144,6 +145,11 @@ fn wait_until_ready(address: SocketAddr, started: Instant) -> anyhow::Result<()>
 impl Server {
     pub(crate) fn process(&self) -> Process {
         Process { id: self.child.id() }
+    }
+
+    /// Where it answers questions.
+    pub(crate) fn answering(&self) -> Answering {
+        Answering { process: self.process(), address: self.http }
     }
 
     pub(crate) fn usage(&self) -> anyhow::Result<Usage> {

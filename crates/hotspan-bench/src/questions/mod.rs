@@ -1,10 +1,12 @@
 //! The questions that are asked, each with its right answer and its place in the budgets.
 
 mod explain;
+mod of_pyroscope;
 mod profiles;
 mod traces;
 
 pub(crate) use explain::{explain_questions, join_questions};
+pub(crate) use of_pyroscope::pyroscope_questions;
 pub(crate) use profiles::{profile_questions, span_lookups};
 pub(crate) use traces::{trace_lookups, trace_questions};
 

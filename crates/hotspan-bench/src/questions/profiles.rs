@@ -13,7 +13,7 @@ const DAY: i64 = 24 * 3_600_000_000_000;
 const PROBES: usize = 24;
 
 pub(crate) fn profile_questions<'e>(workload: &'e Workload, expected: &'e Expected) -> Vec<Question<'e>> {
-    let service = workload.fleet().services.get(usize::from(SERVICE)).map_or("", |service| service.name.as_str());
+    let service = service_name(workload, SERVICE);
     let (from, until) = (expected.from, expected.hour_end);
     let flame = |name: &str, app: Option<&str>, until: i64, budget: Budget| {
         let sum: i64 = (0..workload.settings().services)
@@ -47,7 +47,7 @@ pub(crate) fn span_lookups<'e>(workload: &'e Workload, expected: &'e Expected) -
         (Call::get(path), ticks_are(sum))
     };
     let named = spans.iter().map(|(span, service, sum)| {
-        let app = &workload.fleet().services[usize::from(*service)].name;
+        let app = service_name(workload, *service);
         call(format!("app={app}&span_id={span}&from={from}&until={until}"), *sum)
     });
     let unnamed = spans.iter().map(|(span, _, sum)| call(format!("span_id={span}"), *sum));
@@ -97,14 +97,18 @@ pub(super) fn cohort_flame<'e>(service: &str, expected: &'e Expected, cohort: Sl
     }
 }
 
+pub(super) fn service_name(workload: &Workload, number: u16) -> &str {
+    workload.fleet().services.get(usize::from(number)).map_or("", |service| service.name.as_str())
+}
+
 /// Value of a service's samples before a moment that is the end of a window.
-fn sum_until(expected: &Expected, service: u16, until: i64) -> i64 {
+pub(super) fn sum_until(expected: &Expected, service: u16, until: i64) -> i64 {
     let series = expected.oracle.series(service, SampleKind::Cpu);
     series.iter().filter(|(start, _)| *start < until).map(|(_, value)| value).sum()
 }
 
 /// Spans of the first hour with the most samples, so that an empty answer can't be right.
-fn busy_spans(expected: &Expected) -> Vec<(SpanId, u16, i64)> {
+pub(super) fn busy_spans(expected: &Expected) -> Vec<(SpanId, u16, i64)> {
     let kept = expected.oracle.spans_kept();
     let mut spans: Vec<_> =
         kept.into_iter().filter(|(_, sums)| sums.values[0] > 0 && sums.start < expected.hour_end).collect();
@@ -113,7 +117,7 @@ fn busy_spans(expected: &Expected) -> Vec<(SpanId, u16, i64)> {
     spans.into_iter().take(PROBES).map(|(id, sums)| (id, sums.service, sums.values[0])).collect()
 }
 
-fn busy_traces(expected: &Expected) -> Vec<(TraceId, i64)> {
+pub(super) fn busy_traces(expected: &Expected) -> Vec<(TraceId, i64)> {
     let kept = expected.oracle.traces_kept();
     let traces = kept.into_iter().filter(|(_, sums)| sums.values[0] > 0 && sums.start < expected.hour_end);
     traces.take(PROBES).map(|(id, sums)| (id, sums.values[0])).collect()
@@ -128,7 +132,7 @@ fn ticks_are<'e>(sum: i64) -> Check<'e> {
     })
 }
 
-fn cpu_by_service<'e>(workload: &'e Workload, expected: &'e Expected) -> Question<'e> {
+pub(super) fn cpu_by_service<'e>(workload: &'e Workload, expected: &'e Expected) -> Question<'e> {
     let body = json!({
         "profileTypeID": "process_cpu:cpu:nanoseconds:cpu:nanoseconds",
         "labelSelector": "{}",

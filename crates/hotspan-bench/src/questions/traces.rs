@@ -3,6 +3,7 @@
 use hotspan_generator::Workload;
 use hotspan_model::TraceId;
 
+use super::profiles::service_name;
 use super::{Budget, Question, json, number};
 use crate::expected::{Expected, HOUR, SERVICE, Search};
 use crate::http::escape;
@@ -17,7 +18,7 @@ const SLACK_SECONDS: i64 = 600;
 
 pub(crate) fn trace_questions<'e>(workload: &'e Workload, expected: &'e Expected) -> Vec<Question<'e>> {
     let mut questions = trace_lookups(expected);
-    let service = workload.fleet().services.get(usize::from(SERVICE)).map_or("", |service| service.name.as_str());
+    let service = service_name(workload, SERVICE);
     for search in Search::ALL {
         let (name, budget) = match search {
             Search::ServiceAndDuration => ("service and duration", Budget::share(33.0, 4.0)),
