@@ -51,12 +51,19 @@ impl ProfileQuery {
         let name = name.trim();
         // What looks like a function or a condition is no service that happens to be called so.
         if let Some(found) = name.chars().find(|c| "()}\",=".contains(*c)) {
+            let lost = if "=\"".contains(found) && matchers.is_empty() {
+                "; if there were braces, they were taken by curl, which leaves them alone with --globoff (-g)"
+            } else {
+                ""
+            };
             return Err(ProfileQueryError(format!(
                 "{found:?} can't stand in {name:?}: write service.type{{label=\"value\"}}, or topk(10, …) around it; \
-                 a service with such a name is written {{service_name=\"…\"}}"
+                 a service with such a name is written {{service_name=\"…\"}}{lost}"
             )));
         }
         let mut selector = parse_selector(matchers)?;
+        let inside = if name.is_empty() { take_long_name(&mut selector) } else { None };
+        let name = inside.as_deref().unwrap_or(name);
         let any_period = !name.contains(':');
         let (service, profile_type) = if any_period { short_name(name) } else { (None, long_name(name)?) };
         if let Some(service) = service {
@@ -65,6 +72,15 @@ impl ProfileQuery {
         let ids = SampleIds::take_from(&mut selector)?;
         Ok(Self { profile_type, any_period, selector, ids })
     }
+}
+
+/// The five-part id that stands in the braces as Prometheus writes a name there: `{__name__="a:b:c:d:e"}`.
+fn take_long_name(selector: &mut Selector) -> Option<String> {
+    let is_long = |matcher: &Matcher| {
+        matcher.name == "__name__" && matcher.equal_value().is_some_and(|value| value.contains(':'))
+    };
+    let at = selector.matchers.iter().position(is_long)?;
+    selector.matchers.remove(at).equal_value().map(str::to_owned)
 }
 
 fn long_name(name: &str) -> Result<ProfileType> {
@@ -154,7 +170,7 @@ mod tests {
     #[test]
     fn queries() {
         let long = read(r#"process_cpu:cpu:nanoseconds:cpu:nanoseconds{service_name="shop.eu"}"#);
-        assert_eq!((long.profile_type, long.selector.matchers.len()), (ProfileType::cpu(), 1));
+        assert_eq!((&long.profile_type, long.selector.matchers.len()), (&ProfileType::cpu(), 1));
         let short = read(r#"order-service.wall{span_id="4D2", region=eu}"#);
         assert_eq!(short.profile_type.name, "wall");
         assert_eq!(short.ids.spans, ["00000000000004d2".parse().unwrap()]);
@@ -164,7 +180,10 @@ mod tests {
         assert_eq!(read("shop.eu").selector.matchers[0].equal_value(), Some("shop.eu"));
         assert_eq!((read("wall{}").profile_type.name.as_str(), read("wall{}").selector.matchers.len()), ("wall", 0));
         assert_eq!(read("{}").profile_type, ProfileType::cpu());
-        for wrong in ["a:b{}", r#"cpu{span_id=~"a"}"#] {
+        let inside = read(r#"{__name__="process_cpu:cpu:nanoseconds:cpu:nanoseconds", service_name="shop.eu"}"#);
+        assert_eq!(inside, long);
+        assert_eq!(read(r#"{__name__="process_cpu"}"#).selector.matchers.len(), 1, "a label that types have");
+        for wrong in ["a:b{}", r#"{__name__="a:b"}"#, r#"cpu{span_id=~"a"}"#] {
             assert!(ProfileQuery::parse(wrong).is_err(), "{wrong}");
         }
     }
@@ -182,6 +201,7 @@ mod tests {
             ("shop.cpu) by (x", "')'"),
             ("topk 2, shop.cpu", "','"),
             ("shop.cpu, region=eu", "','"),
+            (r#"shop.cpuregion="eu""#, "--globoff"),
             (r#"shop{span_id=""}"#, "span_id: \"\" is not an id"),
             (r#"shop{trace_id="x y"}"#, "trace_id: \"x y\" is not an id"),
             (r#"shop{local_root_span_id="ab"}"#, "local_root_span_id: "),

@@ -30,6 +30,9 @@ const ALIASES: &[(&str, &str)] = &[
     ("alloc_space", "memory:alloc_space:bytes:space:bytes"),
     ("inuse_objects", "memory:inuse_objects:count:space:bytes"),
     ("inuse_space", "memory:inuse_space:bytes:space:bytes"),
+    // As Node.js names what is in use.
+    ("objects", "memory:objects:count:space:bytes"),
+    ("space", "memory:space:bytes:space:bytes"),
     ("goroutine", "goroutine:goroutine:count:goroutine:count"),
     ("goroutines", "goroutine:goroutine:count:goroutine:count"),
     ("lock", "mutex:delay:nanoseconds:contentions:count"),
@@ -59,13 +62,13 @@ const ALIASES: &[(&str, &str)] = &[
     ("threadcreate", "threadcreate:threadcreate:count:threadcreate:count"),
 ];
 
-/// What a short name also stands for, where sources declare a type of another name: Java's profilers for memory, and
+/// What a short name also stands for, where sources declare a type of another name: Java's profilers and Node.js for memory, and
 /// those that tell no mutex from other waiting.
 const ALSO: &[(&str, &[&str])] = &[
     ("alloc_objects", &["alloc_in_new_tlab_objects", "alloc_sample_objects", "alloc_outside_tlab_objects"]),
     ("alloc_space", &["alloc_in_new_tlab_bytes", "alloc_sample_bytes", "alloc_outside_tlab_bytes"]),
-    ("inuse_objects", &["live"]),
-    ("inuse_space", &["live_bytes"]),
+    ("inuse_objects", &["live", "objects"]),
+    ("inuse_space", &["live_bytes", "space"]),
     ("lock", &["block"]),
     ("lock_duration", &["mutex"]),
     ("lock_count", &["mutex_count"]),
@@ -119,6 +122,7 @@ impl ProfileType {
         let kinds =
             ["inuse_space", "inuse_objects", "malloc_inuse_bytes", "malloc_inuse_objects", "live", "live_bytes"];
         kinds.contains(&self.sample_type.as_str())
+            || self.name == "memory" && ["objects", "space"].contains(&self.sample_type.as_str())
             || ["goroutine", "threadcreate", "thread", "threads"].contains(&self.name.as_str())
     }
 
@@ -182,6 +186,20 @@ mod tests {
         assert_eq!("goroutines:goroutine:count:goroutine:count".parse::<ProfileType>(), "goroutine".parse());
         assert_eq!("process_cpu:cpu:nanoseconds:wall:nanoseconds".parse::<ProfileType>().unwrap(), ProfileType::cpu());
         assert!("process_cpu:cpu".parse::<ProfileType>().unwrap_err().to_string().contains("five parts"));
+    }
+
+    /// Scenario: memory as Go, Java and Node.js tell what is in use, and what was allocated; goroutines; time.
+    /// Guarantee: the first and the goroutines say what there was at one moment, the others what was added.
+    #[test]
+    fn snapshots() {
+        for of_a_moment in
+            ["inuse_space", "live", "malloc_inuse_bytes", "space", "objects", "goroutines", "threadcreate"]
+        {
+            assert!(of_a_moment.parse::<ProfileType>().unwrap().is_snapshot(), "{of_a_moment}");
+        }
+        for added in ["alloc_space", "malloc_bytes", "cpu", "mutex", "disk:space:bytes::"] {
+            assert!(!added.parse::<ProfileType>().unwrap().is_snapshot(), "{added}");
+        }
     }
 
     /// Scenario: a type with and without `:delta` behind it, with spaces between. Guarantee: one type.

@@ -21,17 +21,17 @@ const SECOND: i64 = 1_000_000_000;
 pub fn parse_time(text: &str, now: i64) -> Result<i64, TimeTextError> {
     let wrong = || TimeTextError { text: text.to_owned() };
     let trimmed = text.trim();
-    if let Some(distance) = trimmed.strip_prefix("now") {
-        if distance.is_empty() {
-            return Ok(now);
+    if trimmed == "now" {
+        return Ok(now);
+    }
+    if let Some(distance) = distance_from_now(trimmed) {
+        let later = distance.trim_start();
+        if let Some(length) = later.strip_prefix('-') {
+            return parse_nanos(length).map(|length| now.saturating_sub(length)).ok_or_else(wrong);
         }
-        let (sign, length) = distance.split_at_checked(1).ok_or_else(wrong)?;
-        let length = parse_nanos(length).ok_or_else(wrong)?;
-        return match sign {
-            "-" => Ok(now.saturating_sub(length)),
-            "+" | " " => Ok(now.saturating_add(length)),
-            _ => Err(wrong()),
-        };
+        // A plus sign that was not escaped in an address arrives as a space.
+        let length = later.strip_prefix('+').or_else(|| distance.strip_prefix(' ')).and_then(parse_nanos);
+        return length.map(|length| now.saturating_add(length)).ok_or_else(wrong);
     }
     let digits = trimmed.strip_prefix('-').unwrap_or(trimmed);
     if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -55,6 +55,12 @@ pub fn parse_time(text: &str, now: i64) -> Result<i64, TimeTextError> {
     }
     let stamp: Timestamp = trimmed.parse().or_else(|_| with_plus(trimmed).parse()).map_err(|_| wrong())?;
     i64::try_from(stamp.as_nanosecond()).map_err(|_| wrong())
+}
+
+/// What stands behind `now`, which need not be said before a sign: `-1h` has a unit, so that it is no number.
+fn distance_from_now(text: &str) -> Option<&str> {
+    let has_unit = || text.starts_with(['-', '+']) && text.ends_with(|c: char| c.is_ascii_alphabetic());
+    text.strip_prefix("now").or_else(|| has_unit().then_some(text))
 }
 
 /// The text with its last space as the `+` of an offset: so `…T10:00:00+01:00` arrives from an address in which the sign
@@ -101,13 +107,13 @@ fn parse_nanos(text: &str) -> Option<i64> {
             "ns" => 1,
             "us" | "µs" => 1_000,
             "ms" => 1_000_000,
-            "s" | "sec" => SECOND,
-            "m" | "min" => 60 * SECOND,
-            "h" => 3600 * SECOND,
-            "d" => 24 * 3600 * SECOND,
-            "w" => 7 * 24 * 3600 * SECOND,
-            "M" | "mon" => 30 * 24 * 3600 * SECOND,
-            "y" => 365 * 24 * 3600 * SECOND,
+            "s" | "sec" | "second" | "seconds" => SECOND,
+            "m" | "min" | "minute" | "minutes" => 60 * SECOND,
+            "h" | "hour" | "hours" => 3600 * SECOND,
+            "d" | "day" | "days" => 24 * 3600 * SECOND,
+            "w" | "week" | "weeks" => 7 * 24 * 3600 * SECOND,
+            "M" | "mon" | "month" | "months" => 30 * 24 * 3600 * SECOND,
+            "y" | "year" | "years" => 365 * 24 * 3600 * SECOND,
             _ => return None,
         };
         rest = &rest[unit_length..];
@@ -141,6 +147,12 @@ mod tests {
         assert_eq!(parse_time("now-1h30m", 2 * 3600 * SECOND), Ok(1800 * SECOND));
         assert_eq!(parse_time("now", 7), Ok(7));
         assert_eq!(parse_time("now 1s", 7), Ok(SECOND + 7), "a plus sign that was not escaped");
+        for text in ["now-2h", "-2h", "now - 2h", "now-2hours", "-120minutes", "now-1hour60min"] {
+            assert_eq!(parse_time(text, 7200 * SECOND), Ok(0), "{text}");
+        }
+        for text in ["+1day", "now + 1d"] {
+            assert_eq!(parse_time(text, 7), Ok(24 * 3600 * SECOND + 7), "{text}");
+        }
         assert_eq!(parse_time("20231114", 0), Ok(expected - (22 * 3600 + 13 * 60 + 20) * SECOND));
         // Eight digits that are no day are seconds.
         assert_eq!(parse_time("20231314", 0), Ok(20_231_314 * SECOND));
@@ -150,7 +162,8 @@ mod tests {
             let read = parse_time(&time_as_text(end), 0).map(|read| read.div_euclid(SECOND));
             assert_eq!(read, Ok(end.div_euclid(SECOND)), "{}", time_as_text(end));
         }
-        let wrongs = ["", "yesterday", "now-", "now-1", "now*1h", "12x", "99999999999999999999"];
+        let wrongs =
+            ["", "yesterday", "now-", "now-1", "now*1h", "now1h", "now--1h", "1h", "-h", "12x", "99999999999999999999"];
         let no_numbers = ["nan", "inf", "-infinity", "1e300", "2023-11-14 23:13:20", "2023-11-14 01:00"];
         for wrong in wrongs.into_iter().chain(no_numbers) {
             assert!(parse_time(wrong, 0).is_err(), "{wrong}");

@@ -109,8 +109,8 @@ fn push(client: &Client, query: &[(&str, &str)], path: &Path) -> anyhow::Result<
         (Box::new(file), facts.is_file().then_some(facts.len()))
     };
     let bar = progress_bar(&path.display().to_string(), length.unwrap_or(0));
-    let name = path.file_name().and_then(|name| name.to_str()).filter(|name| *name != "-");
-    let query: Vec<(&str, &str)> = query.iter().copied().chain(name.map(|name| ("file", name))).collect();
+    let name = full_path(path);
+    let query: Vec<(&str, &str)> = query.iter().copied().chain(name.iter().map(|name| ("file", &**name))).collect();
     let watched = Watched { input, bar: bar.clone(), length };
     let answer = client.post_stream("/api/v1/profiles", &query, watched, length);
     bar.finish_and_clear();
@@ -132,6 +132,14 @@ fn push(client: &Client, query: &[(&str, &str)], path: &Path) -> anyhow::Result<
     let types = types.collect::<Vec<_>>().join(", ");
     let (profiles, samples) = (counted(count("profiles"), "profile"), counted(count("samples"), "sample"));
     Ok(format!("{profiles} with {samples} stored{again}{cut}{shortened} ({types})"))
+}
+
+/// What spans may call a file: where each request has a folder of its own, the files in them are all called the same.
+fn full_path(path: &Path) -> Option<String> {
+    if path == Path::new("-") {
+        return None;
+    }
+    std::path::absolute(path).ok()?.to_str().map(str::to_owned)
 }
 
 /// A reader that moves a bar.

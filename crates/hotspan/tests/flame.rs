@@ -324,8 +324,10 @@ fn empty_sides_are_told() {
             let said = String::from_utf8(output.stderr).unwrap();
             assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0), "{said}");
             assert!(said.contains(&format!("{side}: no samples")), "{form:?}: {said}");
-            let instead =
-                if baseline == "nobody" { "services that have some: my-service" } else { "types that there are" };
+            let instead = match baseline {
+                "nobody" => "services that have some: my-service",
+                _ => "values of v that there are: 1",
+            };
             assert!(said.contains(instead), "{form:?}: {said}");
         }
     }

@@ -291,12 +291,12 @@ fn values_that_are_none() {
     }
 }
 
-/// Scenario: spans that name profiles in attributes, one by the file it wrote and one by an id, beside one that names
-/// a file which never came; the files are pushed without any id of a span.
+/// Scenario: spans that name profiles in attributes, by the file they wrote, two of these with one name in different folders, and by
+/// an id, beside one that names a file which never came; the files are pushed without any id of a span, one of them in a form.
 /// Guarantee: each file is the flame graph of the span that names it, of its trace, and of no other.
 #[test]
 fn spans_name_their_profiles() {
-    let (_store, server) = Server::configured("");
+    let (store, server) = Server::configured("");
     let (trace, start) = ([7; 16], support::now_nanos() - 60_000_000_000);
     let span = |id: u8, key: &str, value: &str| Span {
         trace_id: trace.to_vec(),
@@ -307,22 +307,38 @@ fn spans_name_their_profiles() {
         attributes: vec![support::text_attribute(key, value)],
         ..Span::default()
     };
+    let path_in = |folder: &str| store.path().join(folder).join("cpu.collapsed").to_str().unwrap().to_owned();
     let spans = vec![
         span(1, "profile.file", "/var/profiles/node.cpuprofile"),
         span(2, "profile.id", "request 42"),
         span(3, "profile.file", "lost.jfr"),
+        span(4, "profile.file", "of-a-form.collapsed"),
+        span(5, "profile.file", &path_in("five")),
+        span(6, "profile.file", &path_in("six")),
     ];
     let body = support::trace_request("web", spans).encode_to_vec();
     assert_eq!(server.post("/v1/traces", "application/x-protobuf", &body).unwrap().status, 200);
     stored(&server, &[fixture("node.cpuprofile").to_str().unwrap(), "--service", "web"]);
     stored(&server, &[fixture("async-itimer.jfr").to_str().unwrap(), "--service", "web", "--profile-id", "request 42"]);
     stored(&server, &[fixture("go-cpu.pb.gz").to_str().unwrap(), "--service", "web"]);
+    let form = "--XX\r\nContent-Disposition: form-data; name=\"a\"; filename=\"of-a-form.collapsed\"\r\n\r\n\
+                main;uploaded 5\r\n--XX--\r\n";
+    let path = "/api/v1/profiles?service=web&type=cpu";
+    assert_eq!(server.post(path, "multipart/form-data; boundary=XX", form.as_bytes()).unwrap().status, 200);
+    for folder in ["five", "six"] {
+        std::fs::create_dir(store.path().join(folder)).unwrap();
+        std::fs::write(path_in(folder), format!("main;{folder} 5\n")).unwrap();
+        stored(&server, &[&path_in(folder), "--service", "web", "--type", "cpu"]);
+    }
     let of_span = |id: u8| flame(&server, &format!("web.cpu{{span_id=\"{id:016x}\"}}"));
+    for (id, function) in [(4, "uploaded"), (5, "five"), (6, "six")] {
+        assert!(has_name(&of_span(id), function) && of_span(id)["numTicks"] == 5, "{}", of_span(id));
+    }
     assert!(has_name(&of_span(1), "burnHot") && !has_name(&of_span(1), "Burn.burnHot"), "{}", of_span(1));
     assert!(has_name(&of_span(2), "Burn.burnHot") && !has_name(&of_span(2), "main.spin"));
     assert_eq!(of_span(3)["numTicks"], 0);
     let whole = flame(&server, &format!("web.cpu{{trace_id=\"{}\"}}", "07".repeat(16)));
-    let sum = [1, 2].map(|id| of_span(id)["numTicks"].as_i64().unwrap()).iter().sum::<i64>();
+    let sum = [1, 2, 4, 5, 6].map(|id| of_span(id)["numTicks"].as_i64().unwrap()).iter().sum::<i64>();
     assert_eq!(whole["numTicks"].as_i64().unwrap(), sum);
     let samples = server.get_json("/api/v1/profiles?span_id=0000000000000001&limit=5");
     assert_eq!(samples["samples"][0]["span_id"], "0000000000000001");

@@ -481,6 +481,11 @@ fn shapes_and_differences() {
     let bars =
         |timeline: &Value| timeline["samples"].as_array().unwrap().iter().map(|bar| bar.as_u64().unwrap()).sum::<u64>();
     assert_eq!((bars(&rendered["timeline"]), bars(&rendered["groups"]["1"])), (30, 30));
+    ingest_stacks(&server, "shop", now, "main;a 3");
+    let all = format!("/pyroscope/render?query=%7B__name__%3D%22{CPU}%22%7D&from=-1h&until=now&groupBy=v");
+    let rendered = server.get_json(&all);
+    assert_eq!(rendered["flamebearer"]["numTicks"], 55);
+    assert_eq!(["1", "2", "*"].map(|group| bars(&rendered["groups"][group])), [30, 22, 3], "what has no label is *");
     assert_eq!(server.get_json("/pyroscope/label-values?label=v"), json!(["1", "2"]));
     assert_eq!(server.get_json("/pyroscope/label-values?label=__name__"), json!([CPU]));
     assert_eq!(server.get("/pyroscope/render").unwrap().status, 400);

@@ -169,15 +169,17 @@ fn mistakes_are_told() {
     assert_eq!(top["functions"][0]["name"], "elsewhere");
 }
 
-/// Scenario: every suffix under which `/ingest` takes stacks, Java's allocations and contention under their general names,
-/// a type that only one source declares, one that two declare, and a suffix that is no type.
+/// Scenario: suffixes under which `/ingest` takes stacks, one of them beyond Pyroscope's; stacks without a time; Java's allocations
+/// and contention under their general names, and .NET's and Node.js'; a type that only one source declares, by what it counts and by
+/// its profile; one that two declare, and a suffix that is no type.
 /// Guarantee: what came in under a short name is found under it; what could be either is refused, and what is nothing is
 /// told with what there is.
 #[test]
 fn short_names_of_types() {
     let (_store, server) = Server::fresh();
     let now = now_nanos() / 1_000_000_000 - 60;
-    let suffixes = ["live", "exceptions", "lock_duration", "lock_count", "alloc_in_new_tlab_bytes", "goroutines"];
+    let suffixes =
+        ["live", "exceptions", "lock_duration", "lock_count", "alloc_in_new_tlab_bytes", "goroutines", "off_cpu"];
     for (at, suffix) in suffixes.iter().enumerate() {
         ingest_stacks(&server, &format!("app.{suffix}"), now, &format!("main;work {}", at + 1));
     }
@@ -186,11 +188,26 @@ fn short_names_of_types() {
         let answer = server.post(&path, "text/plain", format!("main;own {value}\n").as_bytes()).unwrap();
         assert_eq!(answer.status, 200, "{}", answer.text());
     }
+    let undated = server.post("/ingest?name=undated.live&from=0&until=0", "text/plain", b"main;work 8\n").unwrap();
+    assert_eq!(undated.status, 200, "{}", undated.text());
+    for (service, kind, value) in [
+        ("net", "lock:lock_count:count::", 4),
+        ("net", "lock:lock_time:nanoseconds::", 80),
+        ("node", "memory:space:bytes:space:bytes", 90),
+    ] {
+        let path = format!("/api/v1/profiles?service={service}&type={kind}&from={now}");
+        assert_eq!(server.post(&path, "text/plain", format!("main;own {value}\n").as_bytes()).unwrap().status, 200);
+    }
     let total = |path: &str| server.get_json(path)["flamebearer"]["numTicks"].clone();
+    for (name, value) in
+        [("net.lock", 80), ("net.lock_count", 4), ("node.inuse_space", 90), ("node.space", 90), ("undated.live", 8)]
+    {
+        assert_eq!(total(&format!("/api/v1/query?query={name}")), value, "{name}");
+    }
     for (at, suffix) in suffixes.iter().enumerate() {
         assert_eq!(total(&format!("/api/v1/query?query=app.{suffix}")), at + 1, "{suffix}");
     }
-    for (name, value) in [("alloc_space", 5), ("lock", 3), ("inuse_objects", 1), ("wobble", 50)] {
+    for (name, value) in [("alloc_space", 5), ("lock", 3), ("inuse_objects", 1), ("wobble", 50), ("wibble", 50)] {
         assert_eq!(total(&format!("/api/v1/query?query=app.{name}")), value, "{name}");
         assert_eq!(total(&format!("/pyroscope/render?query={name}%7Bservice_name=app%7D")), value, "{name}");
         assert_eq!(total(&format!("/api/v1/profile?app=app&type={name}")), value, "{name}");

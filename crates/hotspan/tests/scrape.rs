@@ -286,13 +286,13 @@ fn a_profile_that_hangs_holds_up_no_other() {
     assert!(targets[0]["last_scrape_seconds"].as_f64().unwrap() < 5.0, "{}", targets[0]);
 }
 
-/// Scenario: targets of two tenants, asked for by each, by a stranger and by nobody in particular.
-/// Guarantee: everyone sees how their own targets do and none of the others.
+/// Scenario: targets of two tenants, one with a password, asked for by each, by a stranger and by nobody in particular.
+/// Guarantee: everyone sees how their own targets do and none of the others; nobody sees a password.
 #[test]
 fn targets_of_tenants() {
     let (_store, server) = Server::configured(
         "multi_tenancy = true\n\
-         [[scrape]]\nservice = 'red'\ntenant = 'a'\ntargets = ['127.0.0.1:1']\nprofiles = ['heap', 'mutex']\n\
+         [[scrape]]\nservice = 'red'\ntenant = 'a'\ntargets = ['http://me:secret@127.0.0.1:1']\nprofiles = ['heap', 'mutex']\n\
          [[scrape]]\nservice = 'blue'\ntenant = 'b'\ntargets = ['127.0.0.1:1']\nprofiles = ['heap']\n",
     );
     let ask = |headers: &[(&str, &str)]| request(&server.http, "GET", "/api/v1/targets", headers, b"").unwrap();
@@ -307,6 +307,8 @@ fn targets_of_tenants() {
     }
     assert_eq!(services("a"), ["red", "red"]);
     assert_eq!(services("b"), ["blue"]);
+    let shown = ask(&[("x-scope-orgid", "a")]).text();
+    assert!(shown.contains("\"http://127.0.0.1:1/debug/pprof/heap\"") && !shown.contains("secret"), "{shown}");
     assert!(services("c").is_empty());
     let nobody = ask(&[]);
     assert!(nobody.status == 401 && nobody.text().contains("X-Scope-OrgID"), "{}", nobody.text());

@@ -33,6 +33,10 @@ pub(crate) async fn no_samples(core: &Core, tenant: &TenantId, query: &FlameQuer
         text.push_str(&format!("what is named has samples of: {}\n", listed(&elsewhere)));
         return Ok(text);
     }
+    if let Some(said) = values_instead(core, tenant, query).await? {
+        text.push_str(&said);
+        return Ok(text);
+    }
     if let Some(said) = types_of_service(core, tenant, query).await? {
         text.push_str(&said);
         return Ok(text);
@@ -51,12 +55,16 @@ pub(crate) async fn no_samples(core: &Core, tenant: &TenantId, query: &FlameQuer
 
 /// When there are samples of the very thing that was asked for. Spans and traces are looked for whenever they ran in any case.
 async fn other_times(core: &Core, tenant: &TenantId, query: &FlameQuery) -> Result<Option<String>, ApiError> {
-    if !query.spans.is_empty() || !query.traces.is_empty() || query.owners.is_some() {
+    if names_ids(query) {
         return Ok(None);
     }
     let times = core.engine.sample_times(tenant, &query.typed_selector()).await?.answer;
     let is_outside = |(first, last): &(i64, i64)| *first < query.from || *last >= query.until;
     Ok(times.filter(is_outside).map(|times| format!("there are some {}\n", between(times))))
+}
+
+fn names_ids(query: &FlameQuery) -> bool {
+    !query.spans.is_empty() || !query.traces.is_empty() || query.owners.is_some()
 }
 
 async fn when_at_all(core: &Core, tenant: &TenantId) -> Result<String, ApiError> {
@@ -84,6 +92,23 @@ async fn services_of_ids(core: &Core, tenant: &TenantId, query: &FlameQuery) -> 
     let label = |sample: &SampleRow, name| sample.labels.get(name).unwrap_or_default().to_owned();
     let named = |sample| format!("{} ({})", label(sample, SERVICE_NAME), label(sample, PROFILE_TYPE));
     Ok(page.rows.iter().map(named).collect::<BTreeSet<String>>().into_iter().collect())
+}
+
+/// The values of a label that alone keeps all else from being found: a commit that never ran, or one that is misspelt.
+async fn values_instead(core: &Core, tenant: &TenantId, query: &FlameQuery) -> Result<Option<String>, ApiError> {
+    if names_ids(query) {
+        return Ok(None);
+    }
+    let is_other = |(_, matcher): &(usize, &Matcher)| matcher.name != SERVICE_NAME;
+    for (place, matcher) in query.selector.matchers.iter().enumerate().filter(is_other) {
+        let mut others = query.typed_selector();
+        others.matchers.remove(place);
+        let values = core.engine.label_values(tenant, &matcher.name, &[others], query.from, query.until).await?.answer;
+        if !values.is_empty() {
+            return Ok(Some(format!("values of {} that there are: {}\n", matcher.name, listed(&values))));
+        }
+    }
+    Ok(None)
 }
 
 /// What the service that is named has instead; also if what is named is a service and a type that it has not.

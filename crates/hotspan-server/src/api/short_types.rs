@@ -74,6 +74,8 @@ async fn settle_known(core: &Core, tenant: &TenantId, short: &str, query: &mut F
     let first = std::iter::once(&query.profile_type).chain(&others).find(is_stored);
     if let Some(first) = first.cloned() {
         query.profile_type = first;
+    } else if let Some(declared) = declared_as(short, &stored)? {
+        query.profile_type = declared;
     }
     Ok(())
 }
@@ -86,9 +88,19 @@ async fn declared_type(
     selector: &Selector,
     query: &FlameQuery,
 ) -> Result<Option<ProfileType>, ApiError> {
-    let stored = label_values(core, tenant, PROFILE_TYPE, selector, query).await?;
-    let mut declared: Vec<ProfileType> = stored.iter().filter_map(|text| text.parse().ok()).collect();
-    declared.retain(|kind| kind.sample_type == short);
+    declared_as(short, &label_values(core, tenant, PROFILE_TYPE, selector, query).await?)
+}
+
+/// The type among stored ones that is called so, by what it counts or else by its whole profile, of which the time is meant.
+fn declared_as(short: &str, stored: &[String]) -> Result<Option<ProfileType>, ApiError> {
+    let all: Vec<ProfileType> = stored.iter().filter_map(|text| text.parse().ok()).collect();
+    let of = |is_meant: &dyn Fn(&ProfileType) -> bool| all.iter().filter(|kind| is_meant(kind)).cloned().collect();
+    let ways: [Vec<ProfileType>; 3] = [
+        of(&|kind| kind.sample_type == short),
+        of(&|kind| kind.name == short && kind.is_time()),
+        of(&|kind| kind.name == short),
+    ];
+    let mut declared = ways.into_iter().find(|found| !found.is_empty()).unwrap_or_default();
     // They are sorted, so that those which differ in their period alone are neighbours.
     declared.dedup_by_key(|kind| kind.measured());
     match declared.as_slice() {

@@ -80,7 +80,7 @@ pub static SCRAPE_KEYS: &[ScrapeKey] = &[
     },
     ScrapeKey {
         name: "targets",
-        doc: "Addresses to ask, `host:port` or with `http://` or `https://` in front; needed",
+        doc: "Addresses to ask, `host:port` or with `http://` or `https://` in front; `name:password@` before the host is sent as basic authentication, and kept out of labels, logs and answers; needed",
         allowed: "a list of addresses such as [\"127.0.0.1:6060\"]",
         read: |job, value| match value {
             ScrapeValue::Texts(texts) if !texts.is_empty() && texts.iter().all(|text| is_address(text)) => {

@@ -71,7 +71,7 @@ async fn take(app: &Arc<App>, request: Request) -> Result<(), (Refusal, bool)> {
     let mut intake = Intake::of_data(app);
     let (parts, body) = UploadBody::read(request, &mut intake).await.map_err(untyped)?;
     let format = IngestFormat::choose(&parameters.format, &content_type(&parts));
-    let mut options = options(&parameters, &name);
+    let mut options = options(&parameters, &name, format);
     let content = body.content();
     let arrived = Arrived { encoding: Encoding::from_magic(&content), bytes: &content, held: intake.take() };
     let stored = store_profiles(app, &parts.headers, arrived, move |limits, sink, room| {
@@ -82,12 +82,13 @@ async fn take(app: &Arc<App>, request: Request) -> Result<(), (Refusal, bool)> {
     Ok(())
 }
 
-fn options(parameters: &IngestParameters, name: &AppName) -> DecodeOptions {
+fn options(parameters: &IngestParameters, name: &AppName, format: IngestFormat) -> DecodeOptions {
     let now = now_nanos();
-    let time = |text: &str| parse_time(text, now).ok();
+    // Nothing was measured in 1970: a zero is a time that the sender does not know.
+    let time = |text: &str| parse_time(text, now).ok().filter(|time| *time > 0);
     let mut labels = name.labels.clone();
     // `order-service.cpu` is the service order-service: scripts ask for it by that name whatever format it came in.
-    labels.set_default(SERVICE_NAME, name.service());
+    labels.set_default(SERVICE_NAME, name.service(format.is_typed()));
     DecodeOptions {
         labels,
         from: time(&parameters.from).unwrap_or_default(),

@@ -13,8 +13,17 @@ use super::{Intake, Refusal};
 pub(super) enum UploadBody {
     /// The bytes themselves.
     Bare(Bytes),
-    /// Parts by name, in order.
-    Form(Vec<(String, Bytes)>),
+    /// Parts in order.
+    Form(Vec<FormPart>),
+}
+
+/// A part of a form.
+#[derive(Debug)]
+pub(super) struct FormPart {
+    pub(super) name: String,
+    /// What the sender calls the file, if it is one.
+    pub(super) file_name: Option<String>,
+    pub(super) bytes: Bytes,
 }
 
 /// A form has a handful of parts; more are a mistake or an attack.
@@ -37,15 +46,16 @@ impl UploadBody {
         let form = Multipart::from_request(whole, &()).await;
         let mut form =
             form.map_err(|error| Refusal::Invalid(format!("the form can't be read: {}", error.body_text())))?;
-        let mut fields = Vec::new();
+        let mut form_parts = Vec::new();
         while let Some(field) = form.next_field().await.map_err(broken)? {
-            if fields.len() == MAX_PARTS {
+            if form_parts.len() == MAX_PARTS {
                 return Err(Refusal::Invalid(format!("the form has more than {MAX_PARTS} parts")));
             }
             let name = field.name().unwrap_or_default().to_owned();
-            fields.push((name, field.bytes().await.map_err(broken)?));
+            let file_name = field.file_name().map(str::to_owned).filter(|name| !name.is_empty());
+            form_parts.push(FormPart { name, file_name, bytes: field.bytes().await.map_err(broken)? });
         }
-        Ok((parts, Self::Form(fields)))
+        Ok((parts, Self::Form(form_parts)))
     }
 
     /// What is nearly all of it: the bytes, or the largest part.
@@ -53,8 +63,8 @@ impl UploadBody {
         match self {
             Self::Bare(bytes) => bytes.clone(),
             Self::Form(parts) => {
-                let largest = parts.iter().max_by_key(|(_, bytes)| bytes.len());
-                largest.map(|(_, bytes)| bytes.clone()).unwrap_or_default()
+                let largest = parts.iter().map(|part| &part.bytes).max_by_key(|bytes| bytes.len());
+                largest.cloned().unwrap_or_default()
             }
         }
     }
@@ -63,7 +73,7 @@ impl UploadBody {
     pub(super) fn part(&self, name: &str) -> Option<&Bytes> {
         match self {
             Self::Bare(_) => None,
-            Self::Form(parts) => parts.iter().find(|(other, _)| other == name).map(|(_, bytes)| bytes),
+            Self::Form(parts) => parts.iter().find(|part| part.name == name).map(|part| &part.bytes),
         }
     }
 }

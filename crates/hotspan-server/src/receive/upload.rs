@@ -16,7 +16,7 @@ use hotspan_model::{Link, ProfileType};
 use http::{HeaderMap, HeaderValue, Uri, header};
 use serde_json::{Value, json};
 
-use super::ingest_body::{UploadBody, content_type};
+use super::ingest_body::{FormPart, UploadBody, content_type};
 use super::ingest_rows::{RowSink, SIGNAL, Stored, store_profiles};
 use super::intake::announced_length;
 use super::long_recording::store_recording;
@@ -75,10 +75,11 @@ async fn store_form(app: &Arc<App>, request: Request, (options, name): NamedOpti
         if files.is_empty() {
             return Err(Refusal::Invalid("the form has no file".to_owned()));
         }
-        for (part, file) in files {
+        for FormPart { name: part, file_name, bytes } in files {
             let wrong = |error| Refusal::Part { part: part.clone(), error };
-            let plain = expanded(file, limits).map_err(wrong)?;
+            let plain = expanded(bytes, limits).map_err(wrong)?;
             room.decodes(plain.len(), sink.size())?;
+            let name = name.or_file(file_name.as_deref());
             sink.push(name.mark(decode_file(&plain, &options).map_err(wrong)?))?;
         }
         Ok(())

@@ -16,6 +16,11 @@ pub(super) struct UploadName {
 }
 
 impl UploadName {
+    /// The same with the name of a file of a form, unless the sender says another.
+    pub(super) fn or_file(&self, file: Option<&str>) -> Self {
+        Self { file: self.file.clone().or_else(|| file.map(str::to_owned)), id: self.id.clone() }
+    }
+
     /// Writes the names into every profile of the file. They are attributes and no labels, since each would make a
     /// series of its own; one label says that there are some.
     pub(super) fn mark<'a>(&self, mut set: ProfileSet<'a>) -> ProfileSet<'a> {

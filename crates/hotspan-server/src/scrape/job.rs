@@ -162,9 +162,33 @@ pub(crate) fn base_address(target: &str) -> String {
     if target.contains("://") { target.to_owned() } else { format!("http://{target}") }
 }
 
+/// An address without the name and password that may stand before its host: those are for the target alone.
+pub(super) fn without_password(address: &str) -> String {
+    let start = address.find("://").map_or(0, |at| at + 3);
+    let end = address[start..].find('/').map_or(address.len(), |at| start + at);
+    match address[start..end].rfind('@') {
+        Some(at) => format!("{}{}", &address[..start], &address[start + at + 1..]),
+        None => address.to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Scenario: addresses with and without a name and password. Guarantee: nothing else is left out.
+    #[test]
+    fn passwords_are_not_shown() {
+        for (address, shown) in [
+            ("http://me:se@cret@a:6060", "http://a:6060"),
+            ("me:secret@a:6060", "a:6060"),
+            ("https://me@a/debug/pprof/heap", "https://a/debug/pprof/heap"),
+            ("https://a:1/x@y", "https://a:1/x@y"),
+            ("a:6060", "a:6060"),
+        ] {
+            assert_eq!(without_password(address), shown);
+        }
+    }
 
     /// Scenario: the sample types of what Go and others answer, for every kind.
     /// Guarantee: each kind takes its own and what tells nothing, and refuses those of others by name.

@@ -19,6 +19,7 @@ use hotspan_lake::catalog::now_nanos;
 use hotspan_model::labels::SERVICE_NAME;
 use hotspan_model::{Profile, ProfileSet};
 pub(crate) use job::base_address;
+use job::without_password;
 pub use job::{ProfileKind, ScrapeJob};
 pub(crate) use status::ScrapeStatus;
 use status::TargetStatus;
@@ -44,7 +45,7 @@ pub(crate) fn start(app: &Arc<App>, stop: &CancellationToken) -> anyhow::Result<
                 .iter()
                 .map(|kind| {
                     let url = address(job, target, *kind);
-                    let status = app.scrape.add(job, target, *kind, &url);
+                    let status = app.scrape.add(job, &without_password(target), *kind, &without_password(&url));
                     (*kind, url, status)
                 })
                 .collect();
@@ -57,7 +58,7 @@ pub(crate) fn start(app: &Arc<App>, stop: &CancellationToken) -> anyhow::Result<
                     app: Arc::clone(app),
                     client: client.clone(),
                     job: job.clone(),
-                    target: target.clone(),
+                    target: without_password(target),
                     kind,
                     url,
                     status,
@@ -91,6 +92,7 @@ struct Scraper {
     app: Arc<App>,
     client: reqwest::Client,
     job: ScrapeJob,
+    /// Its address as everybody may see it.
     target: String,
     kind: ProfileKind,
     url: String,

@@ -78,8 +78,8 @@ pub(super) async fn render(
     if let Some(label) = parameters.group_by.filter(|label| !label.is_empty()) {
         timeline.group_by = vec![label.clone()];
         let groups = core.engine.timelines(&tenant, &timeline).await?.groups;
-        let named =
-            |group: &Timeline| (group.labels.get(&label).unwrap_or_default().to_owned(), axis.bars(Some(group)));
+        // Pyroscope's name for what has no such label.
+        let named = |group: &Timeline| (group.labels.get(&label).unwrap_or("*").to_owned(), axis.bars(Some(group)));
         profile.groups = Some(groups.iter().map(named).collect::<BTreeMap<_, _>>());
     }
     Ok(with_exactness(Json(profile), &answer.exactness))
