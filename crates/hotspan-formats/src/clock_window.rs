@@ -26,6 +26,12 @@ pub enum OutsideWindow {
     /// Most probably it was never set.
     #[error("is not set")]
     NotSet,
+    /// It is a time that would be taken, were it in nanoseconds.
+    #[error("seems to be in {unit}; times are nanoseconds since 1970")]
+    OtherUnit {
+        /// What it seems to be in.
+        unit: &'static str,
+    },
     /// It would be removed at once.
     #[error("is {} old; no more than the last {} is kept ({setting})", time_text(*age), time_text(*most))]
     TooOld {
@@ -74,16 +80,25 @@ impl ClockWindow {
             let (ahead, most) = (time.saturating_sub(self.now), self.latest.saturating_sub(self.now));
             return OutsideWindow::TooFarAhead { ahead, most };
         }
+        let fits = |length: i64| time.checked_mul(length).is_some_and(|nanos| self.check(nanos).is_ok());
+        if let Some((unit, _)) = OTHER_UNITS.into_iter().find(|(_, length)| fits(*length)) {
+            return OutsideWindow::OtherUnit { unit };
+        }
         let (age, most) = (self.now.saturating_sub(time), self.now.saturating_sub(self.earliest));
         OutsideWindow::TooOld { age, most, setting: self.age_setting }
     }
 }
 
-/// A length of time, roughly, in the unit that people would use.
+/// Units of clocks that are not OTLP's, and their nanoseconds.
+const OTHER_UNITS: [(&str, i64); 3] = [("microseconds", 1000), ("milliseconds", 1_000_000), ("seconds", 1_000_000_000)];
+
+/// A length of time, roughly, in the unit that people would use: 25 hours are not quite a day.
 fn time_text(nanos: i64) -> String {
     const UNITS: [(&str, f64); 4] = [("days", 86_400e9), ("hours", 3600e9), ("minutes", 60e9), ("seconds", 1e9)];
     let nanos = nanos as f64;
-    let (name, length) = UNITS.into_iter().find(|(_, length)| nanos >= *length).unwrap_or(("seconds", 1e9));
+    // Rounded as it is shown: a moment less than two days is no 48 hours.
+    let is_told_by = |length: f64| (nanos / length * 10.0).round() >= 20.0 || nanos == length;
+    let (name, length) = UNITS.into_iter().find(|(_, length)| is_told_by(*length)).unwrap_or(("seconds", 1e9));
     let text = format!("{:.1}", nanos / length);
     match text.strip_suffix(".0") {
         Some("1") => format!("1 {}", name.trim_end_matches('s')),
@@ -116,6 +131,13 @@ mod tests {
         );
         let ahead = "is 2 hours ahead of the server's clock, at most 1 hour is taken (limits.max_ahead)";
         assert_eq!(told(now + DAY / 12), ahead);
+        let nearly = "is 2 days ahead of the server's clock, at most 1 hour is taken (limits.max_ahead)";
+        assert_eq!(told(now + 2 * DAY - 1_000_000), nearly);
+        let barely = "is 61 minutes ahead of the server's clock, at most 1 hour is taken (limits.max_ahead)";
+        assert_eq!(told(now + DAY / 24 + DAY / 24 / 60), barely);
+        for (unit, length) in [("seconds", 1_000_000_000), ("milliseconds", 1_000_000), ("microseconds", 1000)] {
+            assert_eq!(told(now / length), format!("seems to be in {unit}; times are nanoseconds since 1970"));
+        }
         assert!(window.check(now - 7 * DAY - 1).is_err() && window.check(now + DAY / 24 + 1).is_err());
         for any in [i64::MIN, 0, i64::MAX] {
             assert_eq!(ClockWindow::default().check(any), Ok(()));

@@ -10,6 +10,7 @@ use crate::decode_options::DecodeOptions;
 use crate::expand::expanded;
 use crate::file_error::{Fault, FileError, Result};
 use crate::json_scan::{Token, Tokens};
+use crate::mistaken::{first_line, mistaken};
 use crate::protobuf::{Content, Fields, read_varint};
 use crate::utf8::without_mark;
 use crate::{collapsed, flamebearer, jfr, otlp_file, perf_script, pprof, speedscope, v8};
@@ -45,6 +46,9 @@ pub enum FileFormat {
 pub fn detect(bytes: &[u8]) -> Option<FileFormat> {
     if bytes.starts_with(b"FLR\0") {
         return Some(FileFormat::Jfr);
+    }
+    if mistaken(bytes).is_some() {
+        return None;
     }
     let mut signs = without_mark(bytes).iter().filter(|byte| !byte.is_ascii_whitespace());
     // Behind the bracket of JSON comes a key in quotes, if anything. PHP calls functions `{main}` and `{closure}`.
@@ -189,8 +193,13 @@ fn traces() -> FileError {
 
 fn unknown(plain: &[u8]) -> FileError {
     let expected = "pprof, JFR, OTLP profiles, a V8 profile, speedscope, flamebearer, perf script or collapsed stacks";
-    let found = if plain.is_empty() { "nothing" } else { "none of them" };
-    FileError { fault: Fault::UnknownFormat, ..FileError::malformed("profile", 0, expected, found) }
+    let found = match mistaken(plain) {
+        _ if plain.is_empty() => Cow::Borrowed("nothing"),
+        Some(known) => Cow::Borrowed(known),
+        None => first_line(plain).map_or(Cow::Borrowed("none of them"), Cow::Owned),
+    };
+    let fault = Fault::UnknownFormat;
+    FileError { format: "profile", fault, offset: 0, expected: Cow::Borrowed(expected), found }
 }
 
 /// The same set without borrows.

@@ -25,10 +25,10 @@ pub fn expanded<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Cow<'a, [u8]>> {
         Err(DecompressError::TooLarge { limit }) => {
             Err(FileError::too_large(format, limit, "decompressed bytes", limit as u64))
         }
-        Err(DecompressError::Corrupt { reason, decompressed, .. }) => Err(FileError {
-            fault: Fault::Malformed,
-            ..FileError::malformed(format, decompressed, "intact compressed data", format!("{reason} {COUNTED}"))
-        }),
+        Err(DecompressError::Corrupt { reason, decompressed, .. }) => {
+            let expected = format!("intact compressed data {COUNTED}");
+            Err(FileError { fault: Fault::Malformed, ..FileError::malformed(format, decompressed, expected, reason) })
+        }
     }
 }
 

@@ -19,6 +19,8 @@ pub struct PageOptions {
     pub evidence: String,
     /// Other forms of the same answer: name and address.
     pub links: Vec<(String, String)>,
+    /// What there is instead if there are no samples, in lines.
+    pub if_empty: String,
 }
 
 /// Functions in the table under the graph.
@@ -51,7 +53,10 @@ pub fn flame_page(drawn: &FlameTree, tree: &FlameTree, options: &PageOptions) ->
         page.push_str("</p>\n");
     }
     if tree.total() == 0 {
-        page.push_str("<p>No samples. Another time, service or profile type may have some.</p>\n</html>\n");
+        for line in std::iter::once("No samples.").chain(options.if_empty.lines()) {
+            let _ = writeln!(page, "<p>{}</p>", escaped(line));
+        }
+        page.push_str("</html>\n");
         return page;
     }
     let svg = SvgOptions { title: options.title.clone(), unit: options.unit.clone(), ..SvgOptions::default() };
@@ -88,12 +93,14 @@ mod tests {
             unit: "count".into(),
             evidence: "7 samples".into(),
             links: vec![("pprof".into(), "?a=\"><script>&format=pprof".into())],
+            if_empty: "services that have some: <shop>".into(),
         };
         let page = flame_page(&tree, &tree, &options);
         assert!(page.contains("<svg") && page.contains("7 samples") && page.contains("100.00%"));
         assert_eq!((page.matches("<script>").count(), page.matches("<img").count()), (1, 0), "{page}");
         assert!(!page.contains("http://") || page.matches("http").count() == page.matches("http://www.w3.org").count());
         let nothing = FlameTree::default();
-        assert!(flame_page(&nothing, &nothing, &options).contains("No samples"));
+        let page = flame_page(&nothing, &nothing, &options);
+        assert!(page.contains("No samples") && page.contains("<p>services that have some: &lt;shop&gt;</p>"), "{page}");
     }
 }

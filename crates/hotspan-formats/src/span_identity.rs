@@ -182,6 +182,9 @@ pub fn parse_span_id(text: &str) -> Option<SpanId> {
     span_id(text, Digits::Hex)
 }
 
+/// What an id may be, for whoever wrote something else.
+pub const ID_FORMS: &str = "ids are hexadecimal, of a span 16 digits and of a trace 32, or base64";
+
 /// A trace id as scripts and people write it: hex of either case, padded if short, or base64.
 pub fn parse_trace_id(text: &str) -> Option<TraceId> {
     trace_id(text, Digits::Hex)

@@ -9,7 +9,7 @@ use hotspan_model::flame::{Children, OTHER};
 use crate::change_table::FunctionChange;
 use crate::diff_tree::{DiffTree, Presence};
 use crate::top_table::place_text;
-use crate::value_text::{percent, rate_text, value_text};
+use crate::value_text::{counted, percent, rate_text, value_text};
 
 /// How to draw.
 #[derive(Debug, Clone)]
@@ -161,9 +161,12 @@ fn draw<'b>(children: &Children, options: &SvgOptions, bar: impl Fn(usize) -> Ba
         }
     }
     let height = TOP + (deepest + 2) * ROW;
-    let mut note = if left_out > 0 { format!(" · {left_out} bars too narrow to draw") } else { String::new() };
+    let mut note = String::from(if root > 0.0 { "click to zoom, / to search" } else { "no samples" });
+    if root > 0.0 && left_out > 0 {
+        let _ = write!(note, " · {} too narrow to draw", counted(left_out as u64, "bar"));
+    }
     if options.folded > 0 {
-        let _ = write!(note, " · {} small call paths folded into \"{OTHER}\"", options.folded);
+        let _ = write!(note, " · {} folded into \"{OTHER}\"", counted(options.folded, "small call path"));
     }
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
@@ -173,7 +176,7 @@ fn draw<'b>(children: &Children, options: &SvgOptions, bar: impl Fn(usize) -> Ba
          #search,#reset{{cursor:pointer;fill:#0550ae;pointer-events:all}}</style>\n\
          <rect width=\"100%\" height=\"100%\" fill=\"#fffdf8\"/>\n\
          <text x=\"10\" y=\"20\" font-size=\"15\">{}</text>\n\
-         <text x=\"10\" y=\"37\" id=\"note\">click to zoom, / to search{}</text>\n\
+         <text x=\"10\" y=\"37\" id=\"note\">{}</text>\n\
          <text id=\"reset\" x=\"{}\" y=\"20\">reset</text><text id=\"search\" x=\"{}\" y=\"20\">search</text>\n\
          <g id=\"bars\">\n{bars}</g>\n<script><![CDATA[\n{SCRIPT}]]></script>\n</svg>\n",
         escaped(&options.title),

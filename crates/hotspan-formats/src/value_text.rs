@@ -55,6 +55,11 @@ pub fn count_text(count: u64) -> String {
     grouped(i64::try_from(count).unwrap_or(i64::MAX))
 }
 
+/// So many things of a kind: `1 span`, `2,000 spans`. The plural is the noun with an s.
+pub fn counted(count: u64, noun: &str) -> String {
+    format!("{} {noun}{}", count_text(count), if count == 1 { "" } else { "s" })
+}
+
 /// A whole number with commas between groups of three digits.
 fn grouped(value: i64) -> String {
     let digits = value.unsigned_abs().to_string();
@@ -97,6 +102,7 @@ mod tests {
         assert_eq!(value_text(0, "bytes"), "0 B");
         assert_eq!([1500, -1_500_000, 1_260_000_000].map(duration_text), ["1.50 µs", "-1.50 ms", "1.26 s"]);
         assert_eq!([999, 1000].map(count_text), ["999", "1,000"]);
+        assert_eq!([0, 1, 1000].map(|count| counted(count, "span")), ["0 spans", "1 span", "1,000 spans"]);
         assert_eq!((rate_text(0.254, "count"), rate_text(1520.4, "ns")), ("0.25".to_owned(), "1.52 µs".to_owned()));
         assert_eq!(value_text(i64::MIN, "locks"), "-9,223,372,036,854,775,808 locks");
     }

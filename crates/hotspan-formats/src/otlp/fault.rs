@@ -78,7 +78,9 @@ pub(crate) enum Problem {
         "has stacks of more than {limit} frames, of which {cut} in all were cut on the root's side (limits.max_stack_depth)"
     )]
     TooDeep { limit: usize, cut: u64 },
-    #[error("has a kind or a status code that is no number from -128 to 127; 0 was kept instead")]
+    #[error(
+        "has a kind or a status code that is neither a name that OTLP has nor a number from -128 to 127; 0 was kept instead"
+    )]
     Code,
     #[error("is {found}, which is after the year 2262; the time of arrival was taken instead")]
     ProfileTime { found: u64 },
@@ -86,6 +88,8 @@ pub(crate) enum Problem {
     ProfileId { found: usize },
 
     // Not a single item's fault.
+    #[error("has no {field}, and nothing else that is known here; nothing was stored")]
+    NothingKnown { field: &'static str },
     #[error("would take more than {limit} bytes of memory once decoded")]
     Expands { limit: usize },
 }
@@ -94,7 +98,7 @@ impl From<OutsideWindow> for Problem {
     fn from(outside: OutsideWindow) -> Self {
         match outside {
             OutsideWindow::NotSet => Self::NoTime(outside),
-            OutsideWindow::TooOld { .. } => Self::TooOld(outside),
+            OutsideWindow::OtherUnit { .. } | OutsideWindow::TooOld { .. } => Self::TooOld(outside),
             OutsideWindow::TooFarAhead { .. } => Self::TooFarAhead(outside),
         }
     }

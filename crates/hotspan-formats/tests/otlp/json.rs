@@ -435,3 +435,20 @@ fn profiles() {
         assert_eq!(describe(&set), describe(&expected));
     }
 }
+
+/// Scenario: text with the mark of its encoding in front; requests that hold nothing known, nothing at all, or an empty list.
+/// Guarantee: the mark is no part of the text, and only who sent something that is not known here is told so.
+#[test]
+fn what_holds_nothing_known_is_told() {
+    let marked = format!("\u{feff}{}", span_between_others("{}"));
+    let read = |text: &str| decode_traces_json(text.as_bytes(), &Limits::default(), &mut Told::default()).unwrap();
+    assert_eq!(read(&marked).accepted, 3);
+    for unknown in [r#"{"resourceSpan":[{"scopeSpans":[]}]}"#, r#"{"resourceLogs":[]}"#, "\u{feff}{\"spans\":[]}"] {
+        let outcome = read(unknown);
+        let told = "request has no resource_spans, and nothing else that is known here; nothing was stored";
+        assert_eq!((outcome.message().as_str(), outcome.rejected), (told, 0), "{unknown}");
+    }
+    for clean in ["{}", r#"{"resourceSpans":[]}"#, r#"{"resource_spans":[],"x":1}"#] {
+        assert!(read(clean).is_clean(), "{clean}");
+    }
+}

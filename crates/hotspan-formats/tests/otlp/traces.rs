@@ -109,8 +109,8 @@ fn numbers_without_a_name_are_kept() {
     assert_eq!((told.accepted, told.rejected), (4, 0));
     assert_eq!(
         outcome.message(),
-        "resource_spans[0].scope_spans[0].spans[1] has a kind or a status code that is no number from -128 to 127; \
-         0 was kept instead (and 1 more like it)"
+        "resource_spans[0].scope_spans[0].spans[1] has a kind or a status code that is neither a name that OTLP has nor a number \
+         from -128 to 127; 0 was kept instead (and 1 more like it)"
     );
 }
 
