@@ -88,8 +88,9 @@ pub async fn check(folder: &Path, mut progress: impl FnMut(Progress)) -> Result<
     let _lock = StoreLock::acquire(folder)?;
     let mut checker = Checker::new(&folder.join("data"))?;
     refuse_lost_catalog(folder, checker.store.as_ref()).await?;
-    let mut database = open_catalog(folder).await?;
-    for row in sqlx::query("PRAGMA integrity_check").fetch_all(&mut database).await? {
+    let mut database = open_catalog(folder).await.map_err(|error| error.of_catalog(folder))?;
+    let told = sqlx::query("PRAGMA integrity_check").fetch_all(&mut database).await;
+    for row in told.map_err(|error| LakeError::from(error).of_catalog(folder))? {
         let verdict: String = row.get(0);
         if verdict != "ok" {
             checker.damaged("../catalog.sqlite", verdict);
@@ -309,6 +310,17 @@ fn frame_fault(head: &[u8], tail: &[u8], segments: &[Arc<Segment>]) -> Option<St
         let name = segment.table.name();
         (!tables.contains(&expected)).then(|| format!("its contents tell of table {name} otherwise than the catalog"))
     })
+}
+
+/// The id index of a segment whose rows are sound.
+pub(crate) async fn rebuilt_index(reader: &SegmentReader, segment: &Arc<Segment>) -> Result<Bytes> {
+    let (mut index, mut rows) = (ExpectedIndex::new(segment.table), 0);
+    let mut batches = reader.stream(segment, ReadOptions::default()).await?;
+    while let Some(batch) = batches.try_next().await? {
+        index.add(&batch, rows)?;
+        rows += batch.num_rows() as u64;
+    }
+    Ok(index.builder.finish().into())
 }
 
 /// The index that the rows of a file lead to. Written apart from the writer's own code on purpose: a check

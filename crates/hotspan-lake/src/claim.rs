@@ -1,6 +1,7 @@
 //! The claim on a store, which comes before everything else: opening the segments sweeps what an earlier process left
 //! unfinished, which must not be what another process is writing.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use crate::catalog::StoreLock;
@@ -21,6 +22,10 @@ impl StoreClaim {
     }
 
     pub(crate) fn make(folder: &Path, syncs: &dyn Syncs) -> Result<Self> {
+        if folder.exists() && !folder.is_dir() {
+            let source = std::io::Error::new(ErrorKind::NotADirectory, "this is a file, and a store is a folder");
+            return Err(LakeError::Storage { action: "opening", path: folder.display().to_string(), source });
+        }
         create_durable_folder(folder, syncs).map_err(|source| LakeError::Storage {
             action: "creating",
             path: folder.display().to_string(),

@@ -1,5 +1,7 @@
 //! What can go wrong in the lake, told by who can mend it.
 
+use std::path::Path;
+
 use arrow::error::ArrowError;
 use parquet::errors::ParquetError;
 
@@ -19,6 +21,17 @@ pub enum LakeError {
     /// The catalog database failed.
     #[error("catalog: {0}")]
     Catalog(#[from] sqlx::Error),
+    /// The catalog database is not one, or no longer whole.
+    #[error(
+        "the catalog {path} can't be read: {source}; put a copy of it back, taken together with catalog.sqlite-wal, or name another \
+         folder with --store"
+    )]
+    BrokenCatalog {
+        /// The file.
+        path: String,
+        /// What the database said.
+        source: sqlx::Error,
+    },
     /// A stored object is not what the catalog says it is.
     #[error("segment {path} is damaged: {reason}")]
     Damaged {
@@ -93,6 +106,16 @@ impl LakeError {
         !matches!(self, Self::Catalog(_)) || self.is_out_of_space()
     }
 
+    /// An error of the database that says nothing but that its file is broken, told as that.
+    pub(crate) fn of_catalog(self, folder: &Path) -> Self {
+        match self {
+            Self::Catalog(source @ sqlx::Error::Database(_)) if is_broken(&source) => {
+                Self::BrokenCatalog { path: folder.join("catalog.sqlite").display().to_string(), source }
+            }
+            other => other,
+        }
+    }
+
     /// Whether the disk is full.
     pub fn is_out_of_space(&self) -> bool {
         match self {
@@ -101,6 +124,12 @@ impl LakeError {
             _ => false,
         }
     }
+}
+
+/// Whether SQLite says that a file is no database, or has pages that can't be.
+fn is_broken(error: &sqlx::Error) -> bool {
+    let code = error.as_database_error().and_then(|error| error.code());
+    matches!(code.as_deref(), Some("11" | "26"))
 }
 
 /// A result of the lake.

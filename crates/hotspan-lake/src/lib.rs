@@ -23,6 +23,7 @@ mod orphans;
 #[cfg(test)]
 mod power_cut;
 pub mod rejected;
+pub mod repair;
 pub mod retention;
 pub mod rows;
 pub mod segment;

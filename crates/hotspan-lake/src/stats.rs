@@ -50,6 +50,10 @@ pub struct StoreStats {
 impl StoreStats {
     /// Reads the catalog of the store in `folder`.
     pub async fn read(folder: &Path) -> Result<Self> {
+        Self::read_catalog(folder).await.map_err(|error| error.of_catalog(folder))
+    }
+
+    async fn read_catalog(folder: &Path) -> Result<Self> {
         let mut catalog = open_catalog(folder).await?;
         // One transaction, so that all numbers are of one version (R2).
         let mut transaction = catalog.begin().await?;

@@ -7,12 +7,14 @@ use clap::{Args, Subcommand};
 use hotspan_formats::count_text;
 use hotspan_lake::LakeError;
 use hotspan_lake::check::{CheckReport, Progress, check};
+use hotspan_lake::repair::repair;
 use hotspan_lake::stats::StoreStats;
 use serde_json::json;
 
 use crate::config::{StoreFlags, load};
 use crate::screen::say;
 use crate::store_compact::{Compacted, compact};
+use crate::store_repair::{places, repair_text};
 use crate::store_table;
 
 #[derive(Debug, Subcommand)]
@@ -21,6 +23,8 @@ pub(crate) enum StoreCommand {
     Check(StoreArguments),
     /// Merge a store that no server has open for good, which is as small as it gets; a server does so by itself, hour by hour
     Compact(StoreArguments),
+    /// Mend a damaged store that no server has open: build id indexes again, take out what can't be read, and say what is lost
+    Repair(StoreArguments),
     /// Print what a store holds by table and level; works beside a running server
     Stats(StoreArguments),
 }
@@ -43,13 +47,29 @@ pub(crate) fn run(command: StoreCommand) -> anyhow::Result<()> {
             let report = runtime.block_on(check(&folder, show_progress())).map_err(|error| explain(&folder, error))?;
             say(if arguments.json { check_json(&report) } else { check_text(&report) }.trim_end());
             if !report.damage.is_empty() {
-                anyhow::bail!("{} is damaged in {} places", folder.display(), report.damage.len());
+                let (folder, places) = (folder.display(), places(report.damage.len()));
+                anyhow::bail!(
+                    "{folder} is damaged in {places}; `hotspan store repair` mends what can be, and takes out the rest"
+                );
             }
         }
         StoreCommand::Compact(arguments) => {
             let folder = load(&arguments.flags.into())?.config.settings.store;
-            let done = runtime.block_on(compact(&folder, show_jobs())).map_err(|error| explain(&folder, error))?;
+            let done = runtime.block_on(compact(&folder, show_jobs())).map_err(|error| match error {
+                LakeError::Damaged { .. } | LakeError::Storage { action: "reading", .. } => {
+                    anyhow::anyhow!("{error}; `hotspan store repair` mends what can be, and takes out the rest")
+                }
+                other => explain(&folder, other),
+            })?;
             say(if arguments.json { store_table::as_json(&done.after) } else { compact_text(&done) }.trim_end());
+        }
+        StoreCommand::Repair(arguments) => {
+            let folder = load(&arguments.flags.into())?.config.settings.store;
+            let report = runtime.block_on(repair(&folder, show_progress())).map_err(|error| explain(&folder, error))?;
+            say(if arguments.json { format!("{:#}", json!(report)) } else { repair_text(&report) }.trim_end());
+            if !report.left.is_empty() {
+                anyhow::bail!("{} is still damaged in {}", folder.display(), places(report.left.len()));
+            }
         }
         StoreCommand::Stats(arguments) => {
             let folder = load(&arguments.flags.into())?.config.settings.store;

@@ -3,8 +3,9 @@
 //!
 //! DuckLake asks some thirty tables of fixed names (`ducklake.sql`). Versions and files are views over `version` and
 //! `segment`, so that a commit costs nothing more; tables and columns are written here, when a store is opened and when
-//! a tenant comes. Each tenant is a schema of its own (R6), the anonymous one is `main`. Only Parquet is shown: what was
-//! received in the last half minute comes with the next compaction. Attributes that have columns of their own differ
+//! a tenant comes. Each tenant is a schema of its own (R6), the anonymous one is `main`. DuckDB takes names that differ in capitals
+//! alone for one, and attaches nothing where two schemas have the same, so a tenant of a name that is taken has a number behind:
+//! which schema is whose is written down once. Only Parquet is shown: what was received in the last half minute comes with the next compaction. Attributes that have columns of their own differ
 //! from file to file, which DuckLake can't say; they are in the files.
 
 use std::path::Path;
@@ -34,6 +35,30 @@ pub(super) const TYPED_SNAPSHOTS: &str = "
         c.large AS next_file_id
     FROM version AS v, ducklake_constant AS c;
 ";
+
+/// Which schema is whose, since names of tenants may differ in capitals alone, or be `main`. Schemas of before are described anew.
+pub(super) const SCHEMAS_OF_TENANTS: &str = "
+    CREATE TABLE schema_of_tenant (tenant TEXT PRIMARY KEY, schema_name TEXT NOT NULL UNIQUE COLLATE NOCASE);
+    INSERT INTO schema_of_tenant VALUES ('anonymous', 'main');
+    DELETE FROM ducklake_metadata;
+    DROP VIEW ducklake_data_file;
+    CREATE VIEW ducklake_data_file AS
+    SELECT
+        f.id AS data_file_id, t.table_id AS table_id, f.created_version AS begin_snapshot,
+        f.removed_version AS end_snapshot, c.no_number AS file_order, f.path AS path, c.one AS path_is_relative,
+        c.parquet AS file_format, f.rows AS record_count, f.length AS file_size_bytes, c.no_number AS footer_size,
+        c.zero AS row_id_start, c.no_number AS partition_id, c.no_text AS encryption_key, t.table_id AS mapping_id,
+        c.no_number AS partial_max
+    FROM segment AS f
+    JOIN schema_of_tenant AS n ON n.tenant = f.tenant
+    JOIN ducklake_schema AS s ON s.schema_name = n.schema_name
+    JOIN ducklake_table AS t ON t.schema_id = s.schema_id AND t.table_name = f.table_name
+    CROSS JOIN ducklake_constant AS c
+    WHERE f.level > 0;
+";
+
+/// Schemas that every database of DuckDB has, which no tenant can have as well.
+const TAKEN: [&str; 2] = ["information_schema", "pg_catalog"];
 
 /// Starts a version, at a time in nanoseconds since 1970, and gives its number.
 pub(super) const NEW_VERSION: &str = "
@@ -97,7 +122,7 @@ pub(super) async fn describe(pool: &SqlitePool, data_folder: &Path) -> Result<()
 
 /// Adds the schema of a tenant with all tables, if it is not there yet.
 pub(super) async fn add_schema(connection: &mut SqliteConnection, tenant: &str) -> Result<()> {
-    let name = if tenant == TenantId::ANONYMOUS { "main" } else { tenant };
+    let name = name_schema(connection, tenant).await?;
     let schema: Option<i64> = sqlx::query(
         "INSERT INTO ducklake_schema SELECT n, printf('00000000-0000-0000-0000-%012d', n), 0, NULL, ?1, '', 1
          FROM (SELECT coalesce(max(schema_id) + 1, 0) AS n FROM ducklake_schema)
@@ -130,6 +155,28 @@ pub(super) async fn add_schema(connection: &mut SqliteConnection, tenant: &str) 
         }
     }
     Ok(())
+}
+
+/// The schema that is a tenant's: the one of its name, unless that is taken by another.
+async fn name_schema(connection: &mut SqliteConnection, tenant: &str) -> Result<String> {
+    let named = sqlx::query("SELECT schema_name FROM schema_of_tenant WHERE tenant = ?").bind(tenant);
+    if let Some(row) = named.fetch_optional(&mut *connection).await? {
+        return Ok(row.get(0));
+    }
+    let taken = sqlx::query("SELECT schema_name FROM schema_of_tenant").fetch_all(&mut *connection).await?;
+    let taken: Vec<String> = taken.iter().map(|row| row.get(0)).collect();
+    let is_free = |name: &String| {
+        let mut others = taken.iter().map(String::as_str).chain(TAKEN);
+        !others.any(|other| other.eq_ignore_ascii_case(name))
+    };
+    let mut name = tenant.to_owned();
+    let mut number = 2;
+    while !is_free(&name) {
+        name = format!("{tenant}_{number}");
+        number += 1;
+    }
+    sqlx::query("INSERT INTO schema_of_tenant VALUES (?, ?)").bind(tenant).bind(&name).execute(connection).await?;
+    Ok(name)
 }
 
 async fn add_column(connection: &mut SqliteConnection, table: i64, column: &Column) -> Result<()> {
@@ -233,6 +280,44 @@ mod tests {
             table.schema().fields().iter().for_each(|field| check(field.data_type()));
         }
         assert!(Table::ALL.len() < TABLES_PER_SCHEMA as usize);
+    }
+
+    /// Scenario: tenants whose names differ in capitals alone, are those of schemas that there are anyway, or are what another got;
+    /// then the store is moved, so that everything is described again.
+    /// Guarantee: each tenant's files are in a schema of its own, DuckDB takes no two names for one, and names stay.
+    #[tokio::test]
+    async fn no_two_tenants_share_a_schema() {
+        let pool = sqlx::sqlite::SqlitePoolOptions::new().max_connections(1).connect("sqlite::memory:").await.unwrap();
+        super::super::schema::migrate(&pool).await.unwrap();
+        describe(&pool, Path::new("/store/data")).await.unwrap();
+        let tenants = ["team-a", "Team-A", "main", "team-a_2", "TEAM-A", "information_schema", "anonymous"];
+        for tenant in tenants {
+            add_schema(&mut pool.acquire().await.unwrap(), tenant).await.unwrap();
+            let enter = "INSERT INTO segment (tenant, table_name, level, path, start, length, checksum, rows, min_time, max_time,
+                             index_bytes, created_version, created_at, data_version)
+                         VALUES (?1, 'spans', 1, ?1, 0, 1, 0, 1, 0, 0, 0, 0, 0, 0)";
+            sqlx::query(enter).bind(tenant).execute(&pool).await.unwrap();
+        }
+        let expected = [
+            ("team-a", "team-a"),
+            ("Team-A", "Team-A_2"),
+            ("main", "main_2"),
+            ("team-a_2", "team-a_2_2"),
+            ("TEAM-A", "TEAM-A_3"),
+            ("information_schema", "information_schema_2"),
+            ("anonymous", "main"),
+        ];
+        for folder in ["/store/data", "/moved/data"] {
+            describe(&pool, Path::new(folder)).await.unwrap();
+            for (tenant, schema) in expected {
+                let files = "SELECT s.schema_name FROM ducklake_data_file AS f
+                             JOIN ducklake_table AS t ON t.table_id = f.table_id
+                             JOIN ducklake_schema AS s ON s.schema_id = t.schema_id WHERE f.path = ?";
+                let found = sqlx::query(files).bind(tenant).fetch_all(&pool).await.unwrap();
+                let names: Vec<String> = found.iter().map(|row| row.get(0)).collect();
+                assert_eq!(names, [schema], "{tenant} in {folder}");
+            }
+        }
     }
 
     /// Scenario: columns inside of columns. Guarantee: numbers count up, and parents come before what is in them.

@@ -16,11 +16,11 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use arc_swap::ArcSwap;
-use futures::FutureExt as _;
 use futures::future::BoxFuture;
+use futures::{FutureExt as _, TryFutureExt as _};
 use hotspan_model::TenantId;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteRow, SqliteSynchronous};
-use sqlx::{QueryBuilder, Row, SqlitePool};
+use sqlx::{Connection as _, QueryBuilder, Row, SqlitePool};
 use tokio::sync::{Mutex, broadcast};
 use tracing::warn;
 
@@ -67,7 +67,7 @@ const LONGEST_CLOSE: Duration = Duration::from_secs(10);
 impl Catalog {
     /// Opens the catalog in a store's folder, making it if it is not there. Boxed, so as to be compiled once.
     pub fn open(folder: &Path) -> BoxFuture<'_, Result<Self>> {
-        Self::open_database(folder).boxed()
+        Self::open_database(folder).map_err(|error| error.of_catalog(folder)).boxed()
     }
 
     async fn open_database(folder: &Path) -> Result<Self> {
@@ -78,7 +78,13 @@ impl Catalog {
             // In WAL mode this is what makes a commit survive a power cut (R1).
             .synchronous(SqliteSynchronous::Full)
             .busy_timeout(Duration::from_secs(10));
-        let pool = SqlitePoolOptions::new().max_connections(2).connect_with(options).await?;
+        let pool = SqlitePoolOptions::new()
+            .max_connections(2)
+            // A full disk makes SQLite roll back by itself. The library then fails to, thinks the transaction open for as long as
+            // the connection lives, and starts no other: such a connection is closed, and a new one takes its place.
+            .before_acquire(|connection, _| Box::pin(async move { Ok(!connection.is_in_transaction()) }))
+            .connect_with(options)
+            .await?;
         schema::migrate(&pool).await?;
         ducklake::describe(&pool, &folder.join("data")).await?;
         let snapshot = load_snapshot(&pool).await?;
@@ -393,5 +399,23 @@ mod tests {
             drop(connections);
             catalog.close().await;
         }
+    }
+
+    /// Scenario: SQLite rolls a transaction back by itself, as it does where the disk is full, on every connection of the pool.
+    /// Guarantee: whoever has a transaction to make next makes it, and so does everybody after.
+    #[tokio::test]
+    async fn a_transaction_that_the_database_ended_holds_up_no_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let catalog = Catalog::open(folder.path()).await.unwrap();
+        for _ in 0..catalog.pool.options().get_max_connections() {
+            let mut transaction = catalog.pool.begin_with("BEGIN IMMEDIATE").await.unwrap();
+            sqlx::raw_sql("ROLLBACK").execute(&mut *transaction).await.unwrap();
+            transaction.rollback().await.unwrap_err();
+        }
+        for opened_at in 1..10 {
+            catalog.note_sweep(opened_at).await.unwrap();
+            assert_eq!(catalog.last_sweep().await.unwrap(), Some(opened_at));
+        }
+        catalog.close().await;
     }
 }

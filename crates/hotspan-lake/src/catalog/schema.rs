@@ -17,6 +17,7 @@ const MIGRATIONS: &[&str] = &[
     super::ducklake::TYPED_SNAPSHOTS,
     LABELS_OF_PROFILES,
     SWEEPS,
+    super::ducklake::SCHEMAS_OF_TENANTS,
 ];
 /// Stores of formats before this one were never released, and are not read.
 const OLDEST: i64 = 8;

@@ -34,13 +34,14 @@ use std::time::{Duration, Instant};
 use absent_columns::with_absent_columns;
 use arrow::array::RecordBatch;
 use destination::Destination;
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
 pub use derived::derive_rows;
 pub use plan::{CompactionOptions, Job};
 use resting::Resting;
+pub(crate) use soundness::unsound;
 
 use crate::Lake;
 use crate::catalog::{Snapshot, now_nanos};
@@ -122,7 +123,8 @@ impl Compactor {
         let (lake, read, runtime) = (Arc::clone(&self.lake), job.inputs.clone(), tokio::runtime::Handle::current());
         let unsound = self.off_reactor(move || Ok(runtime.block_on(soundness::unsound(&lake, &read)))).await;
         let unsound = unsound.unwrap_or_default();
-        for (segment, error) in &unsound {
+        let mut told = HashSet::new();
+        for (segment, error) in unsound.iter().filter(|(segment, _)| told.insert(segment.path.clone())) {
             warn!(%tenant, path = segment.path, %error, "a damaged segment is left as it is; the others are compacted without it");
         }
         // All tables of a flush go up together.

@@ -22,7 +22,7 @@ pub(super) async fn check_sound(lake: &Lake, segment: &Segment) -> Result<()> {
 }
 
 /// Those of some segments that are not what was written, or can't be read.
-pub(super) async fn unsound(lake: &Lake, segments: &[Arc<Segment>]) -> Vec<(Arc<Segment>, LakeError)> {
+pub(crate) async fn unsound(lake: &Lake, segments: &[Arc<Segment>]) -> Vec<(Arc<Segment>, LakeError)> {
     let mut found: Vec<(Arc<Segment>, LakeError)> = Vec::new();
     for segment in segments {
         if let Err(error) = check_sound(lake, segment).await {

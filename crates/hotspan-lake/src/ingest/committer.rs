@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 use arrow::array::BooleanArray;
 use arrow::compute::filter_record_batch;
 use hotspan_model::TenantId;
-use tracing::{debug, warn};
+use tracing::{debug, info, warn};
 
+use super::failures::Failures;
 use super::known::Known;
 use super::recall::recall;
 use super::seen::Seen;
@@ -27,6 +28,7 @@ pub(super) struct Committer {
     options: IngestOptions,
     known: Arc<Known>,
     seen: Seen,
+    failures: Failures,
 }
 
 /// Who opens a store has all cores for this long; only what is to be stored before asks for ids at once.
@@ -72,7 +74,7 @@ impl Retries {
 impl Committer {
     pub(super) fn new(lake: Arc<Lake>, options: IngestOptions, known: Arc<Known>) -> Self {
         let seen = Seen::new(options.dedup_window, options.dedup_entries);
-        Self { lake, options, known, seen }
+        Self { lake, options, known, seen, failures: Failures::default() }
     }
 
     pub(super) async fn run(mut self, waiting: Exit) {
@@ -132,9 +134,19 @@ impl Committer {
         };
         let counters = self.lake.ingest_counters();
         IngestCounters::add(&counters.commit_nanos, started.elapsed().as_nanos() as u64);
-        if let Err(error) = &result {
-            IngestCounters::add(&counters.failed_batches, 1);
-            warn!(%tenant, %error, requests = waiting.len(), "a batch could not be committed; its senders are told to retry");
+        match &result {
+            Ok(_) => {
+                if let Some(batches) = self.failures.succeeded() {
+                    info!(batches, "batches are committed again");
+                }
+            }
+            Err(error) => {
+                IngestCounters::add(&counters.failed_batches, 1);
+                if let Some(batches) = self.failures.failed(Instant::now()) {
+                    let requests = waiting.len();
+                    warn!(%tenant, %error, requests, batches, "a batch could not be committed; its senders are told to retry");
+                }
+            }
         }
         for (number, (answer, reservation)) in waiting.into_iter().enumerate() {
             // The sender may have gone away; its data is stored all the same.

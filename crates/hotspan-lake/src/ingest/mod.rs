@@ -9,6 +9,7 @@
 //! they are read, and before and after they are decoded (R5); when there is none, the sender is told to come back (R4).
 
 mod committer;
+mod failures;
 mod known;
 mod recall;
 mod seen;
