@@ -19,7 +19,7 @@ use crate::symbols::Node;
 /// What a span spends in a function.
 #[derive(Debug, Clone)]
 pub struct FunctionSpan {
-    /// The span; with its ids alone if it is not stored.
+    /// The span.
     pub outline: SpanOutline,
     /// What was measured in the function and below it.
     pub value: i64,
@@ -59,6 +59,10 @@ pub struct FunctionSpans {
     pub value: i64,
     /// The part of it that belongs to no span.
     pub unlinked_value: i64,
+    /// Spans that samples name and that are not stored, so that nobody knows their operations.
+    pub unknown_spans: u64,
+    /// The part of the value that belongs to them.
+    pub unknown_value: i64,
     /// What the numbers rest on.
     pub exactness: Exactness,
 }
@@ -162,7 +166,11 @@ impl Engine {
             outlines.iter().map(|span| ((span.trace_id, span.span_id), span)).collect();
         let mut operations: HashMap<(Arc<str>, Arc<str>), FunctionOperation> = HashMap::new();
         for (id, (value, samples)) in heaviest {
-            let Some(outline) = known.get(id) else { continue };
+            let Some(outline) = known.get(id) else {
+                found.unknown_spans += 1;
+                found.unknown_value = found.unknown_value.saturating_add(*value);
+                continue;
+            };
             let key = (Arc::clone(&outline.service), Arc::clone(&outline.name));
             let operation = operations.entry(key).or_insert_with(|| FunctionOperation {
                 service: Arc::clone(&outline.service),

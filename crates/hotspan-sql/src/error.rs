@@ -2,7 +2,7 @@
 
 use datafusion::error::DataFusionError;
 use datafusion::sql::sqlparser::parser::ParserError;
-use hotspan_lake::LakeError;
+use hotspan_lake::{LakeError, Table};
 
 /// How DataFusion asks for a report of what it takes for a bug of its own, and where to.
 const BEGGING: &str = "\nThis issue was likely caused by a bug";
@@ -51,6 +51,7 @@ pub(crate) fn message_of(error: &DataFusionError) -> String {
     let text = text.split(DataFusionError::BACK_TRACE_SEP).next().unwrap_or_default();
     let text = &match root {
         // Some of these are nothing but the name of a clause, others have all of its tree behind it.
+        DataFusionError::NotImplemented(_) if text.contains(SINGLE_STATEMENT) => ONE_STATEMENT.to_owned(),
         DataFusionError::NotImplemented(_) => format!("not supported: {}", without_tree(text)),
         _ => with_way_out(without_begging(text)),
     };
@@ -72,7 +73,27 @@ fn with_way_out(text: &str) -> String {
     if text.contains("comparison operation") && text.contains("FixedSizeBinary") && text.contains("Utf8") {
         return format!("{text}; ids are bytes: trace_id = X'0af7651916cd43dd8448eb211c80319c'");
     }
-    text.to_owned()
+    if text.contains("comparison operation") && text.contains("Timestamp(ns)") && text.contains("Int64") {
+        return format!(
+            "{text}; times are timestamps: to_timestamp_nanos(1795070325937300903), now() - INTERVAL '1 hour'"
+        );
+    }
+    if let Some(name) = text.strip_prefix("table 'lake.").and_then(|rest| rest.strip_suffix("' not found")) {
+        return format!("there is no table {}; there are {}", name.trim_start_matches("main."), all_tables());
+    }
+    text.replace(NO_WAY_OUT, "")
+}
+
+/// What the planner offers beside quotes, and nobody can do here.
+const NO_WAY_OUT: &str = " or disable the datafusion.sql_parser.enable_ident_normalization configuration";
+
+/// What the planner says of several statements, and what is said instead.
+const SINGLE_STATEMENT: &str = "only supports a single SQL statement";
+const ONE_STATEMENT: &str = "one statement at a time: send each by itself";
+
+fn all_tables() -> String {
+    let names: Vec<&str> = Table::ALL.iter().map(|table| table.name()).collect();
+    format!("{}, hotspan.segments and hotspan.queries", names.join(", "))
 }
 
 /// The text without DataFusion's request for a report of a bug. What the planner adds behind one says more than the rest.

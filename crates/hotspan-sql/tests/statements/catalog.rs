@@ -33,6 +33,6 @@ async fn only_what_can_be_asked_is_listed() {
     }
     for table in ["pieces.traces", "lake.pieces.rollup_1h"] {
         let refusal = text(&engine, &format!("SELECT * FROM {table}"), Format::Json).await.unwrap_err();
-        assert!(refusal.to_string().contains("not found"), "{refusal}");
+        assert!(refusal.to_string().contains("there is no table"), "{refusal}");
     }
 }
