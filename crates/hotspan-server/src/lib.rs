@@ -22,6 +22,7 @@ mod metrics;
 mod metrics_text;
 mod page;
 mod policy;
+mod process_metrics;
 mod query_counts;
 mod receive;
 mod request_stream;

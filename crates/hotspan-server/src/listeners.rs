@@ -149,6 +149,7 @@ impl Listeners {
             }
             let (close, cut_off) = (serving.close.clone(), serving.cut_off.child_token());
             let requests = serving.requests.clone();
+            let router = crate::api::naming_methods(router);
             serving.sockets.spawn(serve_socket(socket, router, requests, app.settings.max_idle, close, cut_off));
         }
         serving

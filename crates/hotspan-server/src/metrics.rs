@@ -1,6 +1,6 @@
 //! Numbers about the server itself, for Prometheus. Every drop, queue and store counter is here (R4).
 
-use std::fmt::Write;
+use std::fmt::{Display, Write};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 use crate::app::App;
+use crate::process_metrics::write_process;
 
 type Labels = Vec<(&'static str, &'static str)>;
 
@@ -108,6 +109,7 @@ pub(crate) fn render(app: &App) -> String {
     // The registry ends its text with an end mark; what the store counts itself goes before it.
     let end = text.rfind("# EOF").unwrap_or(text.len());
     text.truncate(end);
+    write_process(&mut text, app.started.elapsed().as_secs_f64());
     if let Some(gate) = app.request_gate.get() {
         let own = &gate.counters;
         let counters = [
@@ -151,9 +153,14 @@ pub(crate) fn render(app: &App) -> String {
         for (name, help, value) in counters.into_iter().chain(app.queries.totals()) {
             write_counter(&mut text, name, help, value);
         }
-        let commit_seconds = ingest.commit_nanos.load(Relaxed) as f64 / 1e9;
-        let compaction_seconds = compaction.nanos.load(Relaxed) as f64 / 1e9;
-        let compaction_cpu_seconds = compaction.cpu_nanos.load(Relaxed) as f64 / 1e9;
+        let times = [
+            ("ingest_commit_seconds", "Time spent committing", &ingest.commit_nanos),
+            ("compaction_seconds", "Time spent compacting", &compaction.nanos),
+            ("compaction_cpu_seconds", "CPU time spent compacting", &compaction.cpu_nanos),
+        ];
+        for (name, help, nanos) in times {
+            write_counter(&mut text, name, help, nanos.load(Relaxed) as f64 / 1e9);
+        }
         let snapshot = lake.catalog().snapshot();
         let young = || snapshot.all_segments().filter(|segment| segment.level <= 1);
         let decoding = app.decoding.busy();
@@ -164,9 +171,6 @@ pub(crate) fn render(app: &App) -> String {
                 "Whether what first questions need is being read ahead",
                 f64::from(u8::from(app.warming_up.load(Relaxed))),
             ),
-            ("ingest_commit_seconds", "Time spent committing", commit_seconds),
-            ("compaction_seconds", "Time spent compacting", compaction_seconds),
-            ("compaction_cpu_seconds", "CPU time spent compacting", compaction_cpu_seconds),
             ("ingest_queue_share", "Share of the ingest queue's memory in use", core.ingest.queue_share()),
             ("ingest_decoding_requests", "Requests being decompressed and decoded", decoding as f64),
             ("ingest_waiting_requests", "Requests that wait for the next commit", core.ingest.waiting() as f64),
@@ -190,6 +194,11 @@ pub(crate) fn render(app: &App) -> String {
             ("lake_index_cache_bytes", "Memory of id indexes", lake.reader().kept_index_bytes() as f64),
             ("lake_column_cache_bytes", "Memory of decoded columns", lake.reader().cached_column_bytes() as f64),
             ("lake_segments", "Live segments", snapshot.all_segments().count() as f64),
+            (
+                "lake_bytes",
+                "Bytes of live segments",
+                snapshot.all_segments().map(|segment| segment.bytes()).sum::<u64>() as f64,
+            ),
         ];
         for (name, help, value) in gauges {
             let _ =
@@ -200,7 +209,7 @@ pub(crate) fn render(app: &App) -> String {
     text
 }
 
-fn write_counter(text: &mut String, name: &str, help: &str, value: u64) {
+fn write_counter(text: &mut String, name: &str, help: &str, value: impl Display) {
     // Writing into a String can't fail.
     let _ =
         write!(text, "# HELP hotspan_{name} {help}.\n# TYPE hotspan_{name} counter\nhotspan_{name}_total {value}\n");

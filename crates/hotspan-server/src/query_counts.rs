@@ -9,10 +9,12 @@ use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::Response;
 use hotspan_query::QueryTicket;
-use http::Method;
+use http::{Method, StatusCode};
 use percent_encoding::percent_decode_str;
 use serde_json::{Value, json};
+use tracing::warn;
 
+use crate::api::WhyNot;
 use crate::app::App;
 use crate::receive::tenant_of;
 
@@ -101,14 +103,30 @@ pub(crate) async fn count_queries(State(app): State<Arc<App>>, request: Request,
     let running = app.queries.begin();
     let ticket = noted(&app, &request);
     let response = next.run(request).await;
-    app.metrics.answered(api, running.answered(response.status().is_server_error()));
-    if let Some(ticket) = ticket {
-        match response.status() {
-            status if status.is_client_error() || status.is_server_error() => ticket.failed(&status),
-            _ => ticket.done(),
-        }
+    let status = response.status();
+    app.metrics.answered(api, running.answered(status.is_server_error()));
+    let why_not = response.extensions().get::<WhyNot>().map_or_else(|| status.to_string(), |why| why.0.clone());
+    if status == StatusCode::INTERNAL_SERVER_ERROR {
+        warn_of(&app, api, &why_not);
+    }
+    match ticket {
+        Some(ticket) if status.is_client_error() || status.is_server_error() => ticket.failed(&why_not),
+        Some(ticket) => ticket.done(),
+        None => {}
     }
     response
+}
+
+/// Says that questions fail which are not to blame for it. One damaged file fails all that would read it.
+fn warn_of(app: &App, api: &'static str, error: &str) {
+    if let Some(questions) = app.repeated_warnings.due(api, "failed", Instant::now()) {
+        warn!(
+            api,
+            questions,
+            error,
+            "questions failed; told once a minute; `hotspan store check` finds what is damaged in a store"
+        );
+    }
 }
 
 /// Notes a question in the log, where `hotspan.queries` finds it. SQL notes itself, statement and all.

@@ -64,6 +64,9 @@ pub(crate) struct Call {
     content_type: String,
 }
 
+/// What is told of a body that nothing says of how it is compressed.
+const COMPRESSED_UNSAID: &str = "the body is compressed with gzip, and no header says so; send Content-Encoding: gzip";
+
 /// What is wrong with a request before its message is looked at.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CallError {
@@ -178,6 +181,10 @@ impl Call {
 
     /// The message, unpacked up to `max_bytes`.
     pub(crate) fn unpack(&self, max_bytes: usize) -> Result<Bytes, CallError> {
+        // Neither JSON nor protobuf starts as gzip does.
+        if self.encoding == Encoding::Identity && Encoding::from_magic(&self.message) == Encoding::Gzip {
+            return Err(CallError::Broken(COMPRESSED_UNSAID.to_owned()));
+        }
         decompress(self.encoding, self.message.clone(), max_bytes).map_err(|error| match error {
             DecompressError::TooLarge { .. } => BodyError::TooLarge { limit: max_bytes }.into(),
             other => CallError::Broken(other.to_string()),

@@ -6,20 +6,24 @@ use jiff::Timestamp;
 
 /// A text that is no time.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "{text:?} is not a time; use seconds, milliseconds, microseconds or nanoseconds since 1970, \
-     a date such as 2026-01-31T10:00:00Z, or a distance such as now-1h"
-)]
-pub struct TimeTextError {
-    text: String,
+pub enum TimeTextError {
+    /// In no form that is known.
+    #[error(
+        "{0:?} is not a time; use seconds, milliseconds, microseconds or nanoseconds since 1970, \
+         a date such as 2026-01-31T10:00:00Z, or a distance such as now-1h"
+    )]
+    Unknown(String),
+    /// The clock of any place on earth.
+    #[error("{0:?} does not say where the clock shows it; end it in Z for UTC, or in an offset such as +01:00")]
+    NoZone(String),
 }
 
 const SECOND: i64 = 1_000_000_000;
 
 /// Nanoseconds since 1970. Numbers are read by their size: 10 digits are seconds, 13 milliseconds, 16
-/// microseconds, 19 nanoseconds, and 8 that make a day are that day, as in Pyroscope.
+/// microseconds, 19 nanoseconds, and 8 that make a day are that day in UTC, as in Pyroscope; it may have hyphens.
 pub fn parse_time(text: &str, now: i64) -> Result<i64, TimeTextError> {
-    let wrong = || TimeTextError { text: text.to_owned() };
+    let wrong = || TimeTextError::Unknown(text.to_owned());
     let trimmed = text.trim();
     if trimmed == "now" {
         return Ok(now);
@@ -53,7 +57,14 @@ pub fn parse_time(text: &str, now: i64) -> Result<i64, TimeTextError> {
         let fits = nanos > i64::MIN as f64 && nanos < i64::MAX as f64;
         return if fits { Ok(nanos as i64) } else { Err(wrong()) };
     }
-    let stamp: Timestamp = trimmed.parse().or_else(|_| with_plus(trimmed).parse()).map_err(|_| wrong())?;
+    if let Some(day) = day_with_hyphens(trimmed) {
+        return Ok(day);
+    }
+    let no_stamp = |_| match trimmed.parse::<jiff::civil::DateTime>() {
+        Ok(_) => TimeTextError::NoZone(text.to_owned()),
+        Err(_) => wrong(),
+    };
+    let stamp: Timestamp = trimmed.parse().or_else(|_| with_plus(trimmed).parse()).map_err(no_stamp)?;
     i64::try_from(stamp.as_nanosecond()).map_err(|_| wrong())
 }
 
@@ -77,6 +88,12 @@ fn day(digits: &str) -> Option<i64> {
     let date: jiff::civil::Date = format!("{}-{}-{}", &digits[..4], &digits[4..6], &digits[6..]).parse().ok()?;
     let stamp = date.to_zoned(jiff::tz::TimeZone::UTC).ok()?.timestamp();
     i64::try_from(stamp.as_nanosecond()).ok()
+}
+
+/// The start of a day written as `2026-01-31`.
+fn day_with_hyphens(text: &str) -> Option<i64> {
+    let is_hyphen = |at: usize| text.as_bytes().get(at) == Some(&b'-');
+    if text.len() == 10 && is_hyphen(4) && is_hyphen(7) { day(&text.replace('-', "")) } else { None }
 }
 
 /// A moment as a person reads it, to the second: `2026-01-31T10:00:00Z`, which [`parse_time`] takes.
@@ -153,7 +170,12 @@ mod tests {
         for text in ["+1day", "now + 1d"] {
             assert_eq!(parse_time(text, 7), Ok(24 * 3600 * SECOND + 7), "{text}");
         }
-        assert_eq!(parse_time("20231114", 0), Ok(expected - (22 * 3600 + 13 * 60 + 20) * SECOND));
+        for day in ["20231114", "2023-11-14"] {
+            assert_eq!(parse_time(day, 0), Ok(expected - (22 * 3600 + 13 * 60 + 20) * SECOND), "{day}");
+        }
+        for nowhere in ["2023-11-14 23:13:20", "2023-11-14T23:13", "2023-11-14 01:00"] {
+            assert_eq!(parse_time(nowhere, 0), Err(TimeTextError::NoZone(nowhere.to_owned())));
+        }
         // Eight digits that are no day are seconds.
         assert_eq!(parse_time("20231314", 0), Ok(20_231_314 * SECOND));
         assert_eq!(parse_time("-2023111", 0), Ok(-2_023_111 * SECOND));
@@ -164,7 +186,7 @@ mod tests {
         }
         let wrongs =
             ["", "yesterday", "now-", "now-1", "now*1h", "now1h", "now--1h", "1h", "-h", "12x", "99999999999999999999"];
-        let no_numbers = ["nan", "inf", "-infinity", "1e300", "2023-11-14 23:13:20", "2023-11-14 01:00"];
+        let no_numbers = ["nan", "inf", "-infinity", "1e300", "2023-13-14", "2023-1114-", "20-2311-14"];
         for wrong in wrongs.into_iter().chain(no_numbers) {
             assert!(parse_time(wrong, 0).is_err(), "{wrong}");
         }

@@ -4,7 +4,7 @@ use axum::response::{IntoResponse, Response};
 use hotspan_formats::change_table::{FunctionChange, changes_text, function_changes};
 use hotspan_formats::diff_tree::{DiffTree, Presence};
 use hotspan_formats::measure::Measure;
-use hotspan_formats::{count_text, duration_text, rate_text, shortened, svg, value_text, wrapped};
+use hotspan_formats::{counted, duration_text, rate_text, shortened, svg, value_text, wrapped};
 use hotspan_model::{Exactness, TenantId};
 use hotspan_query::{Engine, FlameAnswer, FlameQuery};
 use http::{HeaderValue, StatusCode, Uri, header};
@@ -272,11 +272,10 @@ fn heading(left: &Selected, right: &Selected, measure: &Measure, width: Option<u
         let units = match measure.noun {
             "" => String::new(),
             "second" => format!(" in {} of profiles", duration_text((side.units * 1e9) as i64)),
-            noun if side.units as u64 == 1 => format!(" in 1 {noun}"),
-            noun => format!(" in {} {noun}s", count_text(side.units as u64)),
+            noun => format!(" in {}", counted(side.units as u64, noun)),
         };
-        let samples = count_text(side.answer.exactness.samples);
-        let measured = format!("{}{units}, {samples} samples", value_text(side.total(), unit));
+        let samples = counted(side.answer.exactness.samples, "sample");
+        let measured = format!("{}{units}, {samples}", value_text(side.total(), unit));
         let room = width.map_or(usize::MAX, |width| width.saturating_sub(14 + measured.chars().count()).max(12));
         text.push_str(&format!("{name:<10}  {}  {measured}\n", shortened(&side.text, room)));
         if let Some(coverage) = coverage_text(&side.answer.exactness) {

@@ -18,6 +18,10 @@ pub(crate) struct ApiError {
     pub(crate) message: String,
 }
 
+/// Why a question has no answer, beside what its asker is told: for the log, and for `hotspan.queries`.
+#[derive(Debug, Clone)]
+pub(crate) struct WhyNot(pub(crate) String);
+
 impl ApiError {
     /// The request can't be understood.
     pub(crate) fn invalid(message: impl Into<String>) -> Self {
@@ -67,11 +71,13 @@ impl From<Refusal> for ApiError {
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        let body = Json(json!({ "error": self.message }));
+        let message = self.message;
+        let body = Json(json!({ "error": message }));
         let mut response = (self.status, body).into_response();
         if self.status == StatusCode::SERVICE_UNAVAILABLE {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
         }
+        response.extensions_mut().insert(WhyNot(message));
         response
     }
 }

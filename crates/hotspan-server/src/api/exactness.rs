@@ -3,6 +3,7 @@
 
 use axum::response::{IntoResponse, Response};
 use hotspan_formats::diff_tree::Folded;
+use hotspan_formats::{count_text, counted};
 use hotspan_model::{CoverageOf, Exactness};
 use http::{HeaderName, HeaderValue};
 use serde_json::{Value, json};
@@ -57,15 +58,17 @@ pub(crate) fn exactness_of_both(left: &mut Exactness, right: &mut Exactness, fol
 /// How many samples, of how many spans, how much they cover, and what is missing.
 pub(crate) fn evidence_text(exactness: &Exactness) -> String {
     let Exactness { samples, linked_samples, spans, dropped, .. } = *exactness;
-    let mut text = format!("{samples} samples");
+    let mut text = counted(samples, "sample");
     if linked_samples > 0 {
-        text.push_str(&format!(", {linked_samples} of them in {spans} spans"));
+        let of_them =
+            if linked_samples == samples { String::new() } else { format!("{} of them ", count_text(linked_samples)) };
+        text.push_str(&format!(", {of_them}in {}", counted(spans, "span")));
     }
     if let Some(coverage) = coverage_text(exactness) {
         text.push_str(&format!(", {coverage}"));
     }
     if dropped > 0 {
-        text.push_str(&format!(", {dropped} rejected when they came in"));
+        text.push_str(&format!(", {} rejected when they came in", count_text(dropped)));
     }
     text
 }
@@ -97,6 +100,18 @@ mod tests {
         let both = exactness_of_both(&mut left, &mut right, &Folded { nodes: 3, left: on_left, right: on_right });
         let told = |of: &Exactness| (of.samples, of.pruned_nodes, of.pruned_value);
         assert_eq!((told(&left), told(&right), told(&both)), ((7, 1, 10), (2, 3, 5), (9, 3, 15)));
+    }
+
+    /// Scenario: one sample of one span, thousands of which some are of spans, and thousands that all are.
+    /// Guarantee: numbers and nouns as people write them.
+    #[test]
+    fn samples_and_spans_are_counted() {
+        let told = |samples, linked_samples, spans| {
+            evidence_text(&Exactness { samples, linked_samples, spans, ..Exactness::default() })
+        };
+        assert_eq!(told(1, 1, 1), "1 sample, in 1 span");
+        assert_eq!(told(12_345, 1, 1), "12,345 samples, 1 of them in 1 span");
+        assert_eq!(told(12_345, 12_345, 2_000), "12,345 samples, in 2,000 spans");
     }
 
     /// Scenario: answers about a time, about spans, and about something whose coverage nobody knows.

@@ -70,6 +70,8 @@ pub(crate) async fn spans(
         "unit": profile_type.sample_unit,
         "value": found.value,
         "unlinked_value": found.unlinked_value,
+        "unknown_spans": found.unknown_spans,
+        "unknown_value": found.unknown_value,
         "operations": found.operations.iter().map(operation_json).collect::<Vec<_>>(),
         "spans": found.spans.iter().map(span_json).collect::<Vec<_>>(),
         "span_count": found.span_count,

@@ -27,6 +27,7 @@ mod status;
 mod tempo;
 mod trace_summary;
 mod trace_window;
+mod wrong_method;
 
 use std::sync::Arc;
 
@@ -34,8 +35,9 @@ use axum::Router;
 use axum::middleware::from_fn_with_state;
 use axum::routing::{get, post};
 
-pub(crate) use error::ApiError;
+pub(crate) use error::{ApiError, WhyNot};
 pub(crate) use mistake::QuestionError;
+pub(crate) use wrong_method::naming_methods;
 
 use crate::app::App;
 use crate::query_counts::count_queries;

@@ -16,21 +16,26 @@ const LOOKED_AT: usize = 1000;
 /// Names that are listed at most.
 const LISTED: usize = 20;
 
-/// A text for a terminal.
-pub(crate) async fn no_samples(core: &Core, tenant: &TenantId, query: &FlameQuery) -> Result<String, ApiError> {
-    let FlameQuery { profile_type, selector, from, until, spans, traces, .. } = query;
+/// Whose samples were asked for, as a selector says it.
+pub(super) fn asked_for(query: &FlameQuery) -> String {
+    let FlameQuery { selector, spans, traces, .. } = query;
     let labels = selector.matchers.iter().map(ToString::to_string);
     let ids = spans.iter().map(|span| format!("span_id=\"{span}\""));
     let ids = ids.chain(traces.iter().map(|trace| format!("trace_id=\"{trace}\"")));
-    let asked: Vec<String> = labels.chain(ids).collect();
-    let mut text = format!("no samples of {profile_type} match {{{}}} in this time\n", asked.join(", "));
+    format!("{{{}}}", labels.chain(ids).collect::<Vec<_>>().join(", "))
+}
+
+/// A text for a terminal.
+pub(crate) async fn no_samples(core: &Core, tenant: &TenantId, query: &FlameQuery) -> Result<String, ApiError> {
+    let FlameQuery { profile_type, from, until, .. } = query;
+    let when = if (*from, *until) == (0, i64::MAX) { "" } else { " in this time" };
+    let mut text = format!("no samples of {profile_type} match {}{when}\n", asked_for(query));
     if let Some(said) = other_times(core, tenant, query).await? {
         text.push_str(&said);
         return Ok(text);
     }
-    let elsewhere = services_of_ids(core, tenant, query).await?;
-    if !elsewhere.is_empty() {
-        text.push_str(&format!("what is named has samples of: {}\n", listed(&elsewhere)));
+    if let Some(said) = whose_ids_they_are(core, tenant, query).await? {
+        text.push_str(&said);
         return Ok(text);
     }
     if let Some(said) = values_instead(core, tenant, query).await? {
@@ -84,17 +89,39 @@ fn between((first, last): (i64, i64)) -> String {
     format!("{range}: ask with --from {from}")
 }
 
-/// Services and types that the spans and traces which are named have samples of, whatever else was asked for.
-async fn services_of_ids(core: &Core, tenant: &TenantId, query: &FlameQuery) -> Result<Vec<String>, ApiError> {
+/// What the spans and traces that are named have samples of, or the trace of a span that has none.
+async fn whose_ids_they_are(core: &Core, tenant: &TenantId, query: &FlameQuery) -> Result<Option<String>, ApiError> {
     let (spans, traces, owners) = (query.spans.clone(), query.traces.clone(), query.owners.clone());
-    let whenever = FlameQuery { from: 0, until: i64::MAX, spans, traces, owners, ..FlameQuery::default() };
+    let named = FlameQuery { spans, traces, owners, ..FlameQuery::default() };
+    let elsewhere = services_of_ids(core, tenant, &named).await?;
+    if !elsewhere.is_empty() {
+        return Ok(Some(format!("what is named has samples of: {}\n", listed(&elsewhere))));
+    }
+    if !query.spans.is_empty() && !query.traces.is_empty() {
+        let whole_trace = FlameQuery { traces: query.traces.clone(), ..FlameQuery::default() };
+        let of_trace = services_of_ids(core, tenant, &whole_trace).await?;
+        if !of_trace.is_empty() {
+            let of_trace = listed(&of_trace);
+            return Ok(Some(format!(
+                "other spans of the trace have samples of: {of_trace}; they count without span_id\n"
+            )));
+        }
+    }
+    // No other service, type or time would help.
+    Ok(names_ids(query).then(|| "no sample of any type names it\n".to_owned()))
+}
+
+/// Services and types of the samples of spans and traces, whenever they were taken.
+async fn services_of_ids(core: &Core, tenant: &TenantId, named: &FlameQuery) -> Result<Vec<String>, ApiError> {
+    let whenever = FlameQuery { from: 0, until: i64::MAX, ..named.clone() };
     let page = core.engine.samples(tenant, &whenever, 0, LOOKED_AT).await?;
     let label = |sample: &SampleRow, name| sample.labels.get(name).unwrap_or_default().to_owned();
     let named = |sample| format!("{} ({})", label(sample, SERVICE_NAME), label(sample, PROFILE_TYPE));
     Ok(page.rows.iter().map(named).collect::<BTreeSet<String>>().into_iter().collect())
 }
 
-/// The values of a label that alone keeps all else from being found: a commit that never ran, or one that is misspelt.
+/// The values of a label that alone keeps all else from being found: a commit that never ran, or one that is misspelt. If it is
+/// the label that is misspelt, the labels that there are.
 async fn values_instead(core: &Core, tenant: &TenantId, query: &FlameQuery) -> Result<Option<String>, ApiError> {
     if names_ids(query) {
         return Ok(None);
@@ -103,9 +130,15 @@ async fn values_instead(core: &Core, tenant: &TenantId, query: &FlameQuery) -> R
     for (place, matcher) in query.selector.matchers.iter().enumerate().filter(is_other) {
         let mut others = query.typed_selector();
         others.matchers.remove(place);
-        let values = core.engine.label_values(tenant, &matcher.name, &[others], query.from, query.until).await?.answer;
+        let (any_of, label, from, until) = (&[others], &matcher.name, query.from, query.until);
+        let values = core.engine.label_values(tenant, label, any_of, from, until).await?.answer;
         if !values.is_empty() {
-            return Ok(Some(format!("values of {} that there are: {}\n", matcher.name, listed(&values))));
+            return Ok(Some(format!("values of {label} that there are: {}\n", listed(&values))));
+        }
+        let mut labels = core.engine.label_names(tenant, any_of, from, until).await?.answer;
+        labels.retain(|name| !name.starts_with("__"));
+        if !labels.is_empty() {
+            return Ok(Some(format!("none has a label {label}; labels that there are: {}\n", listed(&labels))));
         }
     }
     Ok(None)

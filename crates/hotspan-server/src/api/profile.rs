@@ -2,8 +2,8 @@
 
 use axum::response::{IntoResponse, Response};
 use hotspan_formats::flamebearer::Metadata;
-use hotspan_formats::span_identity::{parse_span_id, parse_trace_id};
-use hotspan_formats::{collapsed, dot, flame_page, gzip, packed_flame, speedscope, svg, text_flame, wrapped};
+use hotspan_formats::span_identity::{ID_FORMS, parse_span_id, parse_trace_id};
+use hotspan_formats::{collapsed, counted, dot, flame_page, gzip, packed_flame, speedscope, svg, text_flame, wrapped};
 use hotspan_lake::catalog::now_nanos;
 use hotspan_model::labels::SERVICE_NAME;
 use hotspan_model::{ProfileType, TenantId};
@@ -17,7 +17,7 @@ use super::asker::{Asker, Given};
 use super::exactness::{evidence_text, with_exactness};
 use super::flame_json::FlameJson;
 use super::known_parameters::{names_of, refuse_other, refuse_unknown};
-use super::no_samples::no_samples;
+use super::no_samples::{asked_for, no_samples};
 use super::pyroscope::{DOT_FUNCTIONS, max_nodes, merged_pprof, take_ids};
 use super::short_types::settle_type;
 use super::snapshot_sums::{snapshots_summed, snapshots_text, told_exactness};
@@ -176,7 +176,12 @@ pub(crate) async fn flame_response(
     if let Some(profiles) = summed {
         evidence.push_str(&format!(", {}", snapshots_text(profiles, answer.tree.total(), unit)));
     }
-    let title = query.profile_type.to_string();
+    let title = title_of(query);
+    let told_instead = match (format, if_empty) {
+        ("html" | "text", Some(told)) if answer.exactness.samples == 0 => told.clone(),
+        ("html" | "text", None) if answer.exactness.samples == 0 => no_samples(core, tenant, query).await?,
+        _ => String::new(),
+    };
     let text = |content_type: &'static str, body: String| {
         ([(header::CONTENT_TYPE, HeaderValue::from_static(content_type))], body).into_response()
     };
@@ -186,14 +191,17 @@ pub(crate) async fn flame_response(
             let content_type = HeaderValue::from_static("application/octet-stream");
             ([(header::CONTENT_TYPE, content_type)], packed(&answer, &query.profile_type, summed)).into_response()
         }
-        "html" => text("text/html; charset=utf-8", page(&answer, query, evidence, uri)),
-        "text" if answer.exactness.samples == 0 => {
-            let told = match if_empty {
-                Some(told) => told.clone(),
-                None => no_samples(core, tenant, query).await?,
+        "html" => {
+            let around = flame_page::PageOptions {
+                title,
+                unit: unit.to_owned(),
+                evidence,
+                links: other_forms(uri),
+                if_empty: told_instead,
             };
-            text("text/plain; charset=utf-8", told)
+            text("text/html; charset=utf-8", page(&answer, query.max_nodes, around))
         }
+        "text" if answer.exactness.samples == 0 => text("text/plain; charset=utf-8", told_instead),
         "text" => {
             let options = drawing.options(unit, folded);
             let mut graph = text_flame::text_flame(&answer.tree, &options);
@@ -221,24 +229,31 @@ fn suiting_format(headers: &HeaderMap) -> &'static str {
     }
 }
 
-/// The page for a browser, with the same answer in other forms one click away.
-fn page(answer: &FlameAnswer, query: &FlameQuery, mut evidence: String, uri: &Uri) -> String {
-    let drawn = answer.pruned(query.max_nodes);
+/// What is drawn: the type, and whose samples, as far as the query says it.
+fn title_of(query: &FlameQuery) -> String {
+    match asked_for(query) {
+        asked if asked == "{}" => query.profile_type.to_string(),
+        asked => format!("{} {asked}", query.profile_type),
+    }
+}
+
+/// The page for a browser.
+fn page(answer: &FlameAnswer, max_nodes: usize, mut around: flame_page::PageOptions) -> String {
+    let drawn = answer.pruned(max_nodes);
     let pruned_nodes = drawn.exactness.pruned_nodes;
     if pruned_nodes > 0 {
-        evidence.push_str(&format!(", {pruned_nodes} small call paths folded into \"other\""));
+        let folded = counted(pruned_nodes, "small call path");
+        around.evidence.push_str(&format!(", {folded} folded into \"other\""));
     }
+    flame_page::flame_page(&drawn.tree, &answer.tree, &around)
+}
+
+/// The same answer in other forms, one click away.
+fn other_forms(uri: &Uri) -> Vec<(String, String)> {
     let kept: Vec<&str> =
         uri.query().unwrap_or_default().split('&').filter(|pair| !pair.starts_with("format=")).collect();
     let link = |format: &&str| ((*format).to_owned(), format!("?{}&format={format}", kept.join("&")));
-    let links = ["pprof", "svg", "collapsed", "speedscope", "json", "text"].iter().map(link).collect();
-    let title = query.selector.matchers.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-    let title = format!("{} {{{title}}}", query.profile_type);
-    flame_page::flame_page(
-        &drawn.tree,
-        &answer.tree,
-        &flame_page::PageOptions { title, unit: query.profile_type.sample_unit.clone(), evidence, links },
-    )
+    ["pprof", "svg", "collapsed", "speedscope", "json", "text"].iter().map(link).collect()
 }
 
 /// The profile type that a question names; CPU time if it names none.
@@ -258,7 +273,7 @@ fn flame_query(parameters: &ProfileParameters, now: i64) -> Result<FlameQuery, A
     if let Some(service) = parameters.app.as_ref().or(parameters.service_name.as_ref()) {
         selector = selector.and(Matcher::equal(SERVICE_NAME, service.as_str()));
     }
-    let named = |name: &str, text: &str| ApiError::invalid(format!("{name}: {text:?} is not an id"));
+    let named = |name: &str, text: &str| ApiError::invalid(format!("{name}: {text:?} is not an id; {ID_FORMS}"));
     let spans = parameters
         .span_id
         .iter()

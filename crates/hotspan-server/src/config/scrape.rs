@@ -51,6 +51,7 @@ pub struct ScrapeKey {
 }
 
 const DURATION: &str = "a duration in quotes, such as \"15s\" or \"1m\"";
+const LONG_DURATION: &str = "a duration in quotes of at least a second, such as \"15s\" or \"1m\"";
 const TEXT: &str = "a text in quotes";
 
 fn duration(value: &ScrapeValue, least: Duration) -> Option<Duration> {
@@ -105,7 +106,7 @@ pub static SCRAPE_KEYS: &[ScrapeKey] = &[
     ScrapeKey {
         name: "interval",
         doc: "Time between two scrapes; a CPU profile takes all of it but a second (at least 1s)",
-        allowed: DURATION,
+        allowed: LONG_DURATION,
         read: |job, value| duration(value, Duration::from_secs(1)).map(|length| job.interval = length),
         show: |job| shown(job.interval),
     },

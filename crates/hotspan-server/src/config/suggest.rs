@@ -4,6 +4,7 @@ use super::keys::{KEYS, Key};
 
 /// The key that was probably meant by an unknown name.
 pub fn nearest_key(name: &str) -> Option<&'static Key> {
+    let name = &*name.to_lowercase();
     let last = last_part(name);
     // A key in the wrong section, or in none.
     let mut same_end = KEYS.iter().filter(|key| last_part(key.name) == last);
@@ -61,20 +62,22 @@ fn tolerance(name: &str) -> usize {
     (name.chars().count() / 3).clamp(1, 4)
 }
 
-/// How many letters must be inserted, removed or changed to make one text the other.
+/// How many letters must be inserted, removed, changed or swapped with the next to make one text the other.
 fn distance(from: &str, to: &str) -> usize {
-    let to: Vec<char> = to.chars().collect();
-    let mut row: Vec<usize> = (0..=to.len()).collect();
-    for (i, a) in from.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, b) in to.iter().enumerate() {
-            let changed = diagonal + usize::from(a != *b);
-            diagonal = row[j + 1];
-            row[j + 1] = changed.min(diagonal + 1).min(row[j] + 1);
+    let (from, to): (Vec<char>, Vec<char>) = (from.chars().collect(), to.chars().collect());
+    let first: Vec<usize> = (0..=to.len()).collect();
+    let mut rows = vec![first];
+    for i in 0..from.len() {
+        let mut row = vec![i + 1];
+        for j in 0..to.len() {
+            let changed = rows[i][j] + usize::from(from[i] != to[j]);
+            let is_swapped = i > 0 && j > 0 && (from[i - 1], from[i]) == (to[j], to[j - 1]);
+            let swapped = if is_swapped { rows[i - 1][j - 1] + 1 } else { usize::MAX };
+            row.push(changed.min(rows[i][j + 1] + 1).min(row[j] + 1).min(swapped));
         }
+        rows.push(row);
     }
-    row[to.len()]
+    rows[from.len()][to.len()]
 }
 
 #[cfg(test)]
@@ -90,6 +93,8 @@ mod tests {
         assert_eq!(nearest("flush_interval"), Some("ingest.flush_interval"));
         assert_eq!(nearest("compact_after"), Some("compaction.first_level_age"));
         assert_eq!(nearest("htpp"), Some("http"));
+        assert_eq!(nearest("stroe"), Some("store"));
+        assert_eq!(nearest("HTTP"), Some("http"));
         assert_eq!(nearest("colour"), None);
         assert_eq!(nearest_section("retenton"), Some("retention"));
         assert_eq!(nearest_section("database"), None);

@@ -100,6 +100,7 @@ async fn export(app: Arc<App>, request: Request, signal: Signal) -> Response {
     match store(&app, &call, intake.take(), signal).await {
         Ok(outcome) => {
             app.metrics.received(signal.name(), &outcome);
+            warn_of_rejected(&app, signal.name(), &outcome);
             let format = format_of(call.codec);
             call.answer(match signal {
                 Signal::Traces => trace_response(&outcome, format),
@@ -220,12 +221,17 @@ pub(super) fn refuse(app: &App, signal: &'static str, protocol: Protocol, codec:
 
 fn warn_of(app: &App, signal: &'static str, refusal: &Refusal) {
     let (reason, retryable) = (refusal.reason(), refusal.retry_after().is_some());
-    // What no request by itself is to blame for is met by all that come, and by all that come again.
-    if matches!(refusal, Refusal::NotHere { .. } | Refusal::NotServing(_) | Refusal::Overloaded) {
-        if let Some(requests) = app.repeated_warnings.due(signal, reason, Instant::now()) {
-            warn!(signal, reason, retryable, requests, error = %refusal, "requests refused; told once a minute");
-        }
+    if let Some(requests) = app.repeated_warnings.due(signal, reason, Instant::now()) {
+        warn!(signal, reason, retryable, requests, error = %refusal, "requests refused; told once a minute");
+    }
+}
+
+/// Says that some of what a request brought was not taken: its sender was told, and many an SDK keeps that to itself.
+fn warn_of_rejected(app: &App, signal: &'static str, outcome: &Outcome) {
+    if outcome.rejected == 0 {
         return;
     }
-    warn!(signal, reason, retryable, error = %refusal, "request refused");
+    if let Some(requests) = app.repeated_warnings.due(signal, "rejected", Instant::now()) {
+        warn!(signal, requests, error = outcome.message(), "requests taken in part; told once a minute");
+    }
 }

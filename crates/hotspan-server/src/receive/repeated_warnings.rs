@@ -1,5 +1,5 @@
-//! Warnings about what comes again and again, and is told once a minute: what some sender is set up to do until somebody changes
-//! that, and what all senders meet while the server has no room or is not ready.
+//! Warnings about what comes again and again, and is told once a minute: a sender that sends what can't be read does so until
+//! somebody changes that, and what one meets while the server has no room or is not ready, all do.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use hashbrown::HashMap;
 
 const PAUSE: Duration = Duration::from_mins(1);
 
-/// Warnings by what they are about: a signal, and why it is refused.
+/// Warnings by what they are about: a signal or an API, and why it is refused.
 #[derive(Debug, Default)]
 pub(crate) struct RepeatedWarnings(Mutex<HashMap<(&'static str, &'static str), Told>>);
 
@@ -20,7 +20,7 @@ struct Told {
 
 impl RepeatedWarnings {
     /// How many requests a warning now is about, those since the last one included; none while that is fresh.
-    pub(super) fn due(&self, signal: &'static str, reason: &'static str, now: Instant) -> Option<u64> {
+    pub(crate) fn due(&self, signal: &'static str, reason: &'static str, now: Instant) -> Option<u64> {
         let mut warnings = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(told) = warnings.get_mut(&(signal, reason)) else {
             warnings.insert((signal, reason), Told { at: now, since: 0 });

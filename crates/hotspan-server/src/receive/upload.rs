@@ -8,7 +8,7 @@ use axum::response::Response;
 use axum::routing::post;
 use axum::{Json, Router};
 use hotspan_formats::jfr::is_recording;
-use hotspan_formats::span_identity::{parse_span_id, parse_trace_id};
+use hotspan_formats::span_identity::{ID_FORMS, parse_span_id, parse_trace_id};
 use hotspan_formats::{DecodeOptions, Encoding, Fault, Limits, TextType, decode_file, expanded};
 use hotspan_lake::catalog::now_nanos;
 use hotspan_model::labels::SERVICE_NAME;
@@ -128,7 +128,7 @@ fn options(uri: &Uri) -> Result<NamedOptions, Refusal> {
     let (mut from, mut until) = (None, None);
     let mut file_name = UploadName::default();
     for (key, value) in &pairs {
-        let no_id = || Refusal::Invalid(format!("{key}: {value:?} is not an id"));
+        let no_id = || Refusal::Invalid(format!("{key}: {value:?} is not an id; {ID_FORMS}"));
         let time = || parse_time(value, now).map_err(|error| Refusal::Invalid(format!("{key}: {error}")));
         match key.as_str() {
             "service" | "service_name" | "app" => options.labels.set(SERVICE_NAME, value.as_str()),
@@ -179,7 +179,10 @@ fn text_type(kind: &str, sample_rate: Option<u32>) -> Result<TextType, Refusal> 
     let known = TextType::from_app_name(&format!(".{kind}"), 1).map(|known| Ok(known.profile_type));
     let named = || kind.parse().map_err(|error| Refusal::Invalid(format!("type: {error}")));
     let profile_type: ProfileType = known.unwrap_or_else(named)?;
-    let rate = sample_rate.filter(|_| profile_type.sample_unit == "nanoseconds");
-    let scale = rate.map_or(1, |rate| (1_000_000_000 / i64::from(rate.max(1))).max(1));
+    if sample_rate.is_some() && profile_type.sample_unit != "nanoseconds" {
+        let message = format!("sample_rate: it makes values time, which {profile_type} is not; leave out one of them");
+        return Err(Refusal::Invalid(message));
+    }
+    let scale = sample_rate.map_or(1, |rate| (1_000_000_000 / i64::from(rate.max(1))).max(1));
     Ok(TextType { profile_type, scale })
 }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use delta::{Found, LastValues};
-use hotspan_formats::{DecodeOptions, expanded, into_owned, pprof};
+use hotspan_formats::{DecodeOptions, expanded, into_owned, mistaken, pprof};
 use hotspan_lake::catalog::now_nanos;
 use hotspan_model::labels::SERVICE_NAME;
 use hotspan_model::{Profile, ProfileSet};
@@ -167,8 +167,10 @@ impl Scraper {
         let (options, kind) = (self.options(), self.kind);
         let decode = move || {
             let plain = expanded(&body, &options.limits).map_err(|error| error.to_string())?;
-            let set = pprof::decode(&plain, &options)
-                .map_err(|error| format!("the answer is no {} profile in pprof: {error}", kind.name()))?;
+            let set = pprof::decode(&plain, &options).map_err(|error| {
+                let why = mistaken(&plain).map_or_else(|| error.to_string(), |known| format!("it is {known}"));
+                format!("the answer is no {} profile in pprof: {why}", kind.name())
+            })?;
             let sample_types = set.profiles.iter().map(|profile| profile.profile_type.sample_type.as_str());
             kind.check(&sample_types.collect::<Vec<_>>())?;
             Ok(into_owned(set))

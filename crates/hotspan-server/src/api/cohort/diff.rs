@@ -2,9 +2,9 @@
 
 use axum::response::{IntoResponse, Response};
 use hotspan_formats::change_table::{changes_text, function_changes};
-use hotspan_formats::count_text;
 use hotspan_formats::diff_tree::DiffTree;
 use hotspan_formats::measure::Measure;
+use hotspan_formats::{count_text, counted};
 use hotspan_model::{FlameTree, TenantId};
 use hotspan_query::FlameQuery;
 use serde_json::{Value, json};
@@ -33,8 +33,8 @@ pub(super) async fn diff(core: &Core, tenant: &TenantId, question: &CohortQuesti
     match question.format.as_deref() {
         None | Some("json" | "flamebearer") => {}
         Some("text" | "table") => {
-            let [left, right] = [&left, &right].map(|side| count_text(side.requests() as u64));
-            let mut text = format!("per {}, {right} against {left} spans\n\n", requests_text(per));
+            let (left, right) = (count_text(left.requests() as u64), counted(right.requests() as u64, "span"));
+            let mut text = format!("per {}, {right} against {left}\n\n", requests_text(per));
             let changes = function_changes(&tree);
             text.push_str(&changes_text(&changes, unit, question.limit, question.drawing.width(), false));
             return Ok(text.into_response());

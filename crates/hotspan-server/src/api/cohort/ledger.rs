@@ -7,7 +7,7 @@ use hotspan_analysis::Analysis;
 use hotspan_analysis::gather::{ExplainQuery, requests_of};
 use hotspan_analysis::ledger_summary::{Reach, ledger_summary};
 use hotspan_analysis::merged_tree::{kinds_of_names, merged_tree, short_merged_tree};
-use hotspan_formats::count_text;
+use hotspan_formats::counted;
 use hotspan_formats::flamebearer::Flamebearer;
 use hotspan_formats::text_flame::text_flame;
 use hotspan_model::{ProfileType, TenantId};
@@ -60,8 +60,8 @@ pub(super) async fn ledger(
 }
 
 fn as_text(analysis: &Analysis, duration: i64, parts: &[(&str, Option<&String>, i64)]) -> String {
-    let requests = count_text(analysis.explanation.slow.spans as u64);
-    let mut text = format!("{requests} requests, {:.3} ms on average\n", duration as f64 / 1e6);
+    let requests = counted(analysis.explanation.slow.spans as u64, "request");
+    let mut text = format!("{requests}, {:.3} ms on average\n", duration as f64 / 1e6);
     for (kind, label, ns) in parts {
         let share = *ns as f64 / duration.max(1) as f64 * 100.0;
         let label = label.map_or(String::new(), |label| format!("  {label}"));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hotspan_formats::count_text;
+use hotspan_formats::counted;
 use hotspan_lake::Snapshot;
 use hotspan_model::{Exactness, TenantId};
 use hotspan_query::{Cohort, CohortScope, FlameQuery, MAX_COHORT_SPANS};
@@ -70,14 +70,16 @@ impl Selected {
     /// What a person is told if no sample answers: how many spans there are, and whose samples there may be instead.
     pub(super) fn no_samples(&self, scope: CohortScope) -> String {
         let profile_type = &self.query.profile_type;
-        let spans = count_text(self.requests() as u64);
+        let spans = counted(self.requests() as u64, "span");
+        let none_has =
+            if self.requests() == 1 { "the span has no".to_owned() } else { format!("none of the {spans} has") };
         match (self.requests(), scope) {
             (0, _) => "no span matches in this time\n".to_owned(),
             (_, CohortScope::Span) => format!(
-                "none of the {spans} spans has samples of {profile_type} of its own\n\
+                "{none_has} samples of {profile_type} of its own\n\
                  those of the spans they called count with scope subtree, the whole traces' with scope trace\n"
             ),
-            _ => format!("no samples of {profile_type} belong to the {spans} spans in this scope\n"),
+            _ => format!("no samples of {profile_type} belong to the {spans} in this scope\n"),
         }
     }
 

@@ -1,5 +1,6 @@
 //! Answers in the form that was asked for, and errors as Tempo gives them: plain text.
 
+use axum::Extension;
 use axum::extract::FromRequestParts;
 use axum::response::{IntoResponse, Response};
 use http::request::Parts;
@@ -8,7 +9,7 @@ use prost::Message;
 use serde::Serialize;
 
 use crate::accept::Accept;
-use crate::api::ApiError;
+use crate::api::{ApiError, WhyNot};
 
 /// An error as plain text.
 #[derive(Debug)]
@@ -23,7 +24,8 @@ impl<E: Into<ApiError>> From<E> for TextError {
 impl IntoResponse for TextError {
     fn into_response(self) -> Response {
         let text = format!("{}\n", self.0.message);
-        (self.0.status, [(header::CONTENT_TYPE, "text/plain; charset=utf-8")], text).into_response()
+        let content_type = [(header::CONTENT_TYPE, "text/plain; charset=utf-8")];
+        (self.0.status, Extension(WhyNot(self.0.message)), content_type, text).into_response()
     }
 }
 
