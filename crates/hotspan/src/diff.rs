@@ -7,14 +7,17 @@ use clap::{Args, ValueEnum};
 use serde_json::Value;
 
 use crate::client::{Client, ServerArguments};
-use crate::screen::{Screen, TimeArguments, ending_of, unknown_ending, write_answer};
+use crate::screen::{Screen, ending_of, unknown_ending, write_answer};
+use crate::time_arguments::TimeArguments;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  hotspan diff --baseline 'my-service{commit=abc123}' --comparison 'my-service{commit=def456}' --time-range 1h
+  hotspan diff --baseline 'my-service{commit=abc123}' --comparison 'my-service{commit=def456}' \\
+      --time-range 1h
   hotspan diff --baseline my-service.alloc_space --comparison my-service.alloc_space \\
       --baseline-from now-2h --baseline-until now-1h --last 1h
-  hotspan diff --baseline 'a{v=1}' --comparison 'a{v=2}' --per request -o change.svg --layout comparison")]
+  hotspan diff --baseline 'a{v=1}' --comparison 'a{v=2}' --per request -o change.svg \\
+      --layout comparison")]
 pub(crate) struct DiffArguments {
     /// What to compare with, as a query; see `hotspan flame --help`
     #[arg(long, value_name = "QUERY")]

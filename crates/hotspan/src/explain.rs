@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 
 use crate::client::{Client, ServerArguments};
 use crate::screen::say;
+use crate::time_arguments::RangeArguments;
 
 /// Ask a server why a trace, a span or a cohort is slow, or whether a change helped
 #[derive(Debug, Args)]
@@ -16,12 +17,8 @@ pub(crate) struct ExplainArguments {
     /// What to compare with: a TraceQL search; without it, the same operation's spans around its median
     #[arg(long, value_name = "TRACEQL")]
     baseline: Option<String>,
-    /// Start of the time: a date, a number, or a distance such as now-1h; an hour ago without it
-    #[arg(long, value_name = "TIME")]
-    from: Option<String>,
-    /// End of the time
-    #[arg(long, value_name = "TIME")]
-    to: Option<String>,
+    #[command(flatten)]
+    time: RangeArguments,
     /// Only profiles of this type: cpu, wall, off_cpu, lock or block
     #[arg(long = "type", value_name = "TYPE")]
     profile_type: Option<String>,
@@ -57,8 +54,6 @@ pub(crate) fn run(arguments: &ExplainArguments) -> anyhow::Result<()> {
     body.insert("format".to_owned(), json!(arguments.format));
     let optional = [
         ("baseline", &arguments.baseline),
-        ("from", &arguments.from),
-        ("to", &arguments.to),
         ("type", &arguments.profile_type),
         ("before", &arguments.before),
         ("after", &arguments.after),
@@ -69,6 +64,7 @@ pub(crate) fn run(arguments: &ExplainArguments) -> anyhow::Result<()> {
             body.insert(name.to_owned(), json!(value));
         }
     }
+    body.extend(arguments.time.parameters().into_iter().map(|(name, time)| (name.to_owned(), json!(time))));
     if !arguments.own_code.is_empty() {
         body.insert("own_code".to_owned(), json!(arguments.own_code));
     }

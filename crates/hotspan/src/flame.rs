@@ -7,7 +7,8 @@ use clap::{Args, ValueEnum};
 
 use crate::client::{Answer, Client, ServerArguments};
 use crate::saved_page::saved_page;
-use crate::screen::{Screen, TimeArguments, ending_of, unknown_ending, write_answer};
+use crate::screen::{Screen, ending_of, unknown_ending, write_answer};
+use crate::time_arguments::TimeArguments;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Queries name a service and a profile type, or a type alone, and labels:
@@ -16,8 +17,9 @@ use crate::screen::{Screen, TimeArguments, ending_of, unknown_ending, write_answ
   'order-service.cpu{span_id=\"00f067aa0ba902b7\"}'
   'process_cpu:cpu:nanoseconds:cpu:nanoseconds{service_name=\"order-service\"}'
 
-Types: cpu, wall, off_cpu, alloc_objects, alloc_space, inuse_objects, inuse_space, live, goroutine, mutex, block, lock,
-exceptions, threadcreate, and any other that a profiler declares, such as malloc_bytes or alloc_in_new_tlab_bytes")]
+Types: cpu, wall, off_cpu, alloc_objects, alloc_space, inuse_objects, inuse_space, live, goroutine,
+  mutex, block, lock, exceptions, threadcreate, and any other that a profiler declares, such as
+  malloc_bytes or alloc_in_new_tlab_bytes")]
 pub(crate) struct FlameArguments {
     /// What to draw
     #[arg(value_name = "QUERY")]
@@ -61,6 +63,8 @@ enum FlameFormat {
     Speedscope,
     /// Flamebearer JSON
     Json,
+    /// A call graph for Graphviz
+    Dot,
 }
 
 impl FlameFormat {
@@ -74,11 +78,12 @@ impl FlameFormat {
             () if ends(&[".pb.gz", ".pprof", ".prof", ".pb"]) => Self::Pprof,
             () if ends(&[".speedscope.json", ".speedscope"]) => Self::Speedscope,
             () if ends(&[".json"]) => Self::Json,
+            () if ends(&[".dot", ".gv"]) => Self::Dot,
             () if ends(&[".collapsed", ".folded"]) => Self::Collapsed,
             () if ends(&[".txt"]) || ending_of(path).is_none() => Self::Text,
             () => {
-                let endings =
-                    ".txt, .svg, .html, .pb.gz, .pprof, .prof, .pb, .collapsed, .folded, .speedscope.json or .json";
+                let endings = ".txt, .svg, .html, .pb.gz, .pprof, .prof, .pb, .collapsed, .folded, .speedscope.json, .json \
+                               or .dot";
                 return Err(unknown_ending(path, endings));
             }
         })
@@ -93,6 +98,7 @@ impl FlameFormat {
             Self::Collapsed => "collapsed",
             Self::Speedscope => "speedscope",
             Self::Json => "json",
+            Self::Dot => "dot",
         }
     }
 }
@@ -172,6 +178,7 @@ mod tests {
         let of = |name: &str| FlameFormat::of_file(Path::new(name)).ok();
         assert_eq!((of("a/cpu.pb.gz"), of("x.SVG")), (Some(FlameFormat::Pprof), Some(FlameFormat::Svg)));
         assert_eq!((of("x.speedscope.json"), of("x.json")), (Some(FlameFormat::Speedscope), Some(FlameFormat::Json)));
+        assert_eq!(of("calls.dot"), Some(FlameFormat::Dot));
         assert_eq!((of("x.txt"), of("/dev/stdout")), (Some(FlameFormat::Text), Some(FlameFormat::Text)));
         let refused = FlameFormat::of_file(Path::new("x.weird")).unwrap_err().to_string();
         assert!(refused.contains("x.weird") && refused.contains(".pb.gz") && refused.contains("--format"), "{refused}");

@@ -25,7 +25,8 @@ pub(crate) fn start_with(settings: &LogSettings, own: Option<impl Layer<Registry
     let log = if as_text {
         log.compact().with_ansi(on_terminal).with_filter(filter).boxed()
     } else {
-        log.json().flatten_event(true).with_filter(filter).boxed()
+        // A line names the request that it belongs to once, not the whole way to it as well.
+        log.json().flatten_event(true).with_span_list(false).with_filter(filter).boxed()
     };
     tracing_subscriber::registry().with(own).with(log).init();
 }

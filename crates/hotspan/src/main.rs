@@ -19,8 +19,10 @@ mod spans_of;
 mod sql;
 mod store;
 mod store_compact;
+mod store_repair;
 mod store_table;
 mod table;
+mod time_arguments;
 mod traces;
 
 use std::process::ExitCode;
@@ -51,7 +53,7 @@ enum Command {
     /// Show, check and document the configuration.
     #[command(subcommand)]
     Config(config::ConfigCommand),
-    /// Check a store, merge it for good, or show what is in it.
+    /// Check a store, mend it, merge it for good, or show what is in it.
     #[command(subcommand)]
     Store(store::StoreCommand),
     /// Ask a server with TraceQL: traces, series, or the code of the spans.

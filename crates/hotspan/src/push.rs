@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use clap::Args;
-use hotspan_formats::count_text;
+use hotspan_formats::counted;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::client::{Client, ServerArguments};
@@ -14,16 +14,16 @@ use crate::screen::{say, say_beside};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Formats, told by content, plain or compressed with gzip or zstd:
-  pprof, JFR (async-profiler, JDK), V8 .cpuprofile and .heapprofile, speedscope, flamebearer, collapsed stacks, perf script,
-  OTLP profiles (protobuf or JSON)
+  pprof, JFR (async-profiler, JDK), V8 .cpuprofile and .heapprofile, speedscope, flamebearer,
+  collapsed stacks, perf script, OTLP profiles (protobuf or JSON)
 
 Examples:
   hotspan push cpu.pb.gz --service order-service --label version=1.4
   hotspan push 4bf92f3577b34da6a3ce929d0e0e4736.jfr --service order-service \\
       --trace-id 4bf92f3577b34da6a3ce929d0e0e4736 --span-id 00f067aa0ba902b7
   perf script | hotspan push - --service order-service
-  hotspan push stacks.collapsed --service order-service --sample-rate 99      # values are counted samples
-  hotspan push exported.collapsed --service order-service --type cpu          # values are nanoseconds")]
+  hotspan push stacks.collapsed --service order-service --sample-rate 99  # values count samples
+  hotspan push exported.collapsed --service order-service --type cpu      # values are nanoseconds")]
 pub(crate) struct PushArguments {
     /// Files to send; - is standard input
     #[arg(value_name = "FILE", required = true)]
@@ -164,10 +164,6 @@ impl Read for Watched {
 fn short_name(id: &str) -> Option<String> {
     let mut parts = id.split(':');
     Some(format!("{}:{}", parts.next()?, parts.next()?))
-}
-
-fn counted(count: u64, noun: &str) -> String {
-    if count == 1 { format!("1 {noun}") } else { format!("{} {noun}s", count_text(count)) }
 }
 
 /// Smaller files are gone before a bar could be read.

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use crate::client::{Client, ServerArguments};
 use crate::screen::{Screen, say};
 use crate::table::{Column, Table};
+use crate::time_arguments::RangeArguments;
 use crate::traces::probably_meant;
 
 /// Ask a server with TraceQL: traces as a table, series, or the code of the spans
@@ -18,12 +19,8 @@ pub(crate) struct QueryArguments {
     /// The query
     #[arg(value_name = "TRACEQL")]
     query: String,
-    /// Start of the time: a date, a number, or a distance such as now-1h
-    #[arg(long, value_name = "TIME", default_value = "now-1h")]
-    from: String,
-    /// End of the time
-    #[arg(long, value_name = "TIME", default_value = "now")]
-    to: String,
+    #[command(flatten)]
+    time: RangeArguments,
     /// Whose samples count: the spans' own, those of everything they called, of their traces, or of their processes
     #[arg(long, value_parser = ["span", "subtree", "trace", "process"], default_value = "span")]
     scope: String,
@@ -79,10 +76,11 @@ fn cohort(client: &Client, arguments: &QueryArguments) -> anyhow::Result<String>
         (false, true) => "json",
         (false, false) => "text",
     };
+    let (from, to) = arguments.time.range();
     let mut body = json!({
         "query": arguments.query,
-        "from": arguments.from,
-        "to": arguments.to,
+        "from": from,
+        "to": to,
         "scope": arguments.scope,
         "links": arguments.links,
         "format": format,
@@ -96,8 +94,9 @@ fn cohort(client: &Client, arguments: &QueryArguments) -> anyhow::Result<String>
 
 fn traces(client: &Client, arguments: &QueryArguments) -> anyhow::Result<String> {
     let limit = arguments.limit.to_string();
-    let (from, to) = (seconds(&arguments.from, false)?, seconds(&arguments.to, true)?);
-    let query = [("q", arguments.query.as_str()), ("start", &from), ("end", &to), ("limit", &limit), ("spss", "3")];
+    let (from, to) = arguments.time.range();
+    let (start, end) = (seconds(&from, false)?, seconds(&to, true)?);
+    let query = [("q", arguments.query.as_str()), ("start", &start), ("end", &end), ("limit", &limit), ("spss", "3")];
     let answer = client.get("/api/search", &query)?.json()?;
     if arguments.json {
         return Ok(format!("{answer:#}"));
@@ -137,7 +136,7 @@ fn traces(client: &Client, arguments: &QueryArguments) -> anyhow::Result<String>
         ]);
     }
     if table.is_empty() {
-        let nothing = format!("no trace matches between {} and {}", arguments.from, arguments.to);
+        let nothing = format!("no trace matches between {from} and {to}");
         let told = std::iter::once(nothing).chain(probably_meant(client, &arguments.query));
         return Ok(told.collect::<Vec<_>>().join("\n"));
     }
@@ -145,8 +144,9 @@ fn traces(client: &Client, arguments: &QueryArguments) -> anyhow::Result<String>
 }
 
 fn series(client: &Client, arguments: &QueryArguments) -> anyhow::Result<String> {
-    let (from, to) = (seconds(&arguments.from, false)?, seconds(&arguments.to, true)?);
-    let query = [("q", arguments.query.as_str()), ("start", &from), ("end", &to)];
+    let (from, to) = arguments.time.range();
+    let (start, end) = (seconds(&from, false)?, seconds(&to, true)?);
+    let query = [("q", arguments.query.as_str()), ("start", &start), ("end", &end)];
     let answer = client.get("/api/metrics/query", &query)?.json()?;
     if arguments.json {
         return Ok(format!("{answer:#}"));
@@ -159,7 +159,7 @@ fn series(client: &Client, arguments: &QueryArguments) -> anyhow::Result<String>
         table.row([if name.is_empty() { "all".to_owned() } else { name }, value]);
     }
     if table.is_empty() {
-        return Ok(format!("no span matches between {} and {}", arguments.from, arguments.to));
+        return Ok(format!("no span matches between {from} and {to}"));
     }
     Ok(table.draw(Screen::of(None).width()))
 }

@@ -13,7 +13,7 @@ use hotspan_formats::profile_tree::flame_tree;
 use hotspan_formats::svg::{SvgOptions, flame_svg};
 use hotspan_formats::text_flame::{TextFlameOptions, text_flame};
 use hotspan_formats::top_table::top_text;
-use hotspan_formats::{collapsed, count_text, duration_text, pprof, speedscope};
+use hotspan_formats::{collapsed, count_text, counted, duration_text, pprof, speedscope};
 use hotspan_model::FlameTree;
 use hotspan_record::{Method, Options, Recording, Report, Target, record};
 
@@ -207,17 +207,20 @@ fn write_as(recording: &Recording, format: Format, screen: Screen) -> Vec<u8> {
 fn summary(report: &Report) -> String {
     let method = report.method.map_or("", Method::as_str);
     let cpu = duration_text(i64::try_from(report.cpu_ns).unwrap_or(i64::MAX));
-    let mut text =
-        format!("{} samples, {cpu} of CPU, {} threads, by {method}", count_text(report.samples), report.threads);
+    let mut text = format!(
+        "{}, {cpu} of CPU, {}, by {method}",
+        counted(report.samples, "sample"),
+        counted(report.threads as u64, "thread")
+    );
     if report.waits > 0 {
         let waited = duration_text(i64::try_from(report.off_cpu_ns).unwrap_or(i64::MAX));
-        text.push_str(&format!(", {} waits of {waited}", count_text(report.waits)));
+        text.push_str(&format!(", {} of {waited}", counted(report.waits, "wait")));
     }
     if report.lost_samples > 0 {
         text.push_str(&format!(", {} lost", count_text(report.lost_samples)));
     }
     if report.cut_stacks > 0 {
-        text.push_str(&format!(", {} stacks cut", count_text(report.cut_stacks)));
+        text.push_str(&format!(", {} cut", counted(report.cut_stacks, "stack")));
     }
     text
 }

@@ -1,35 +1,9 @@
-//! Where an answer goes: a terminal of some width, a pipe or a file; and which time it is about.
+//! Where an answer goes: a terminal of some width, a pipe or a file.
 
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
 use anyhow::{Context, anyhow, bail};
-use clap::Args;
-
-/// The time that a question is about.
-#[derive(Debug, Clone, Args)]
-pub(crate) struct TimeArguments {
-    /// Look at the time up to now, such as 15m, 1h or 2d [default: 1h, or all time for a span or trace]
-    #[arg(long, visible_alias = "time-range", value_name = "LENGTH", conflicts_with = "from")]
-    last: Option<String>,
-    /// Start, such as 2026-01-31T10:00:00Z, 20260131, 1700000000 or now-2h
-    #[arg(long, value_name = "TIME")]
-    from: Option<String>,
-    /// End; the default is now
-    #[arg(long, value_name = "TIME")]
-    until: Option<String>,
-}
-
-impl TimeArguments {
-    /// As a server wants to be told. What is not said is left to it.
-    pub(crate) fn parameters(&self) -> Vec<(&'static str, String)> {
-        let from = self.last.as_ref().map(|length| format!("now-{length}")).or_else(|| self.from.clone());
-        [("from", from), ("until", self.until.clone())]
-            .into_iter()
-            .filter_map(|(name, time)| Some((name, time?)))
-            .collect()
-    }
-}
 
 /// What text is drawn for.
 #[derive(Debug, Clone, Copy)]

@@ -1,6 +1,6 @@
 //! `hotspan serve`.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use hotspan_server::{BoundListener, SelfTracing};
@@ -13,6 +13,9 @@ use crate::screen::say;
 
 /// How long threads may still work once the store is closed.
 pub(crate) const LEFT_BEHIND: Duration = Duration::from_secs(2);
+
+/// For how long a signal that comes again is the same one.
+const SAME_SIGNAL: Duration = Duration::from_millis(300);
 
 /// What a shell calls the end by an interrupt.
 const ENDED_BY_SIGNAL: i32 = 130;
@@ -36,6 +39,9 @@ pub(crate) fn run(arguments: ServeArguments) -> anyhow::Result<()> {
     logging::start_with(&settings.log, layer);
     if let Some(problem) = problem {
         warn!(problem, "the server does not profile itself");
+    }
+    if let Some(folder) = settings.source.as_ref().filter(|folder| !folder.is_dir()) {
+        warn!(folder = %folder.display(), "there is no folder of source code where `source` says; no code is shown beside lines");
     }
     for warning in &loaded.warnings {
         warn!("{warning}");
@@ -72,7 +78,12 @@ async fn stop_on_signal(stop: CancellationToken) {
     let signal = next_signal().await;
     info!(signal, "stopping; a second signal ends at once");
     stop.cancel();
-    let signal = next_signal().await;
+    // Whoever passes a signal on to its children sends it beside the terminal, or twice: that is still the first.
+    let told_at = Instant::now();
+    let mut signal = next_signal().await;
+    while told_at.elapsed() < SAME_SIGNAL {
+        signal = next_signal().await;
+    }
     // What was acknowledged is on disk: only senders that still wait have to send again.
     warn!(signal, "ended without waiting for requests under way");
     std::process::exit(ENDED_BY_SIGNAL);

@@ -1,12 +1,13 @@
 //! `hotspan spans-of FUNCTION`: which operations and traces spend how much in a function.
 
 use clap::Args;
-use hotspan_formats::{count_text, duration_text, rate_text, value_text};
+use hotspan_formats::{count_text, counted, duration_text, rate_text, value_text};
 use serde_json::Value;
 
 use crate::client::{Client, ServerArguments};
 use crate::screen::{Screen, say};
 use crate::table::{Column, Table};
+use crate::time_arguments::RangeArguments;
 
 /// Show which operations, services and traces spend how much in a function
 #[derive(Debug, Args)]
@@ -23,12 +24,8 @@ pub(crate) struct SpansOfArguments {
     /// Only this service
     #[arg(long, value_name = "NAME")]
     service: Option<String>,
-    /// Start of the time: a date, a number, or a distance such as now-1h
-    #[arg(long, value_name = "TIME", default_value = "now-1h")]
-    from: String,
-    /// End of the time
-    #[arg(long, value_name = "TIME", default_value = "now")]
-    to: String,
+    #[command(flatten)]
+    time: RangeArguments,
     /// How many spans to list
     #[arg(long, value_name = "N", default_value = "10")]
     limit: u32,
@@ -53,13 +50,8 @@ pub(crate) fn run(arguments: &SpansOfArguments) -> anyhow::Result<()> {
 
 fn ask(client: &Client, arguments: &SpansOfArguments, name: (&str, &str)) -> anyhow::Result<Value> {
     let limit = arguments.limit.to_string();
-    let mut query = vec![
-        name,
-        ("type", &arguments.profile_type),
-        ("start", &arguments.from),
-        ("end", &arguments.to),
-        ("limit", &limit),
-    ];
+    let (from, to) = arguments.time.range();
+    let mut query = vec![name, ("type", &arguments.profile_type), ("start", &from), ("end", &to), ("limit", &limit)];
     if let Some(service) = &arguments.service {
         query.push(("service", service));
     }
@@ -88,18 +80,22 @@ fn draw(answer: &Value, arguments: &SpansOfArguments) -> String {
         None => rate_text(value.as_f64().unwrap_or(0.0), unit),
     };
     if !is_found(answer) {
+        let (from, to) = arguments.time.range();
+        let service = arguments.service.as_ref().map_or_else(String::new, |service| format!(" in {service}"));
         return format!(
-            "no sample of {} between {} and {}; names must fit whole or by their last part, --regex takes a pattern",
-            arguments.function, arguments.from, arguments.to
+            "no sample of {}{service} between {from} and {to}; names must fit whole or by their last part, --regex takes a pattern",
+            arguments.function
         );
     }
     let functions = answer["functions"].as_array().into_iter().flatten().filter_map(Value::as_str);
     let mut text = functions.map(|function| format!("{function}\n")).collect::<String>();
-    text.push_str(&format!(
-        "{} in all, {} of it outside of spans\n\n",
-        value(&answer["value"]),
-        value(&answer["unlinked_value"])
-    ));
+    text.push_str(&format!("{} in all", value(&answer["value"])));
+    text.push_str(&format!(", {} of it outside of spans", value(&answer["unlinked_value"])));
+    if let Some(unknown @ 1..) = answer["unknown_spans"].as_u64() {
+        let spans = counted(unknown, "span");
+        text.push_str(&format!(", {} in {spans} not stored here", value(&answer["unknown_value"])));
+    }
+    text.push('\n');
     let mut operations = Table::new(&[
         ("service", Column::Text),
         ("operation", Column::Text),
@@ -118,7 +114,10 @@ fn draw(answer: &Value, arguments: &SpansOfArguments) -> String {
             row["traces"][0].as_str().unwrap_or_default().to_owned(),
         ]);
     }
-    text.push_str(&operations.draw(screen));
+    if !operations.is_empty() {
+        text.push('\n');
+        text.push_str(&operations.draw(screen));
+    }
     let mut spans = Table::new(&[
         ("trace", Column::Id),
         ("span", Column::Id),

@@ -540,7 +540,7 @@ fn the_command_line_asks_too() {
     assert!(widest(json!(45)) <= 45 && widest(json!(null)) > 45, "the width of the terminal counts");
     let slow = "{ name = \"calculate\" && duration > 500ms } | diff({ name = \"calculate\" && duration < 500ms }, cpu)";
     let (ok, diff, _) = hotspan(&server, &["query", slow]);
-    assert!(ok && diff.contains("json.Unmarshal") && diff.contains("4 against 8"), "{diff}");
+    assert!(ok && diff.contains("json.Unmarshal") && diff.contains("4 spans against 8"), "{diff}");
     for sink in ["top(3, lock)", "flame(lock)"] {
         let (ok, told, _) = hotspan(&server, &["query", &format!("{{ name = \"calculate\" }} | {sink}")]);
         assert!(
@@ -571,6 +571,8 @@ fn the_command_line_asks_too() {
     assert!(ok && rates.contains("order") && rates.contains("12"), "{rates}");
     let (ok, spans, _) = hotspan(&server, &["spans-of", "lookupTaxRate"]);
     assert!(ok && spans.contains("calculate") && spans.contains("400 ms"), "{spans}");
+    let (ok, spans, _) = hotspan(&server, &["spans-of", "gc"]);
+    assert!(ok && spans.ends_with("of it outside of spans\n") && !spans.contains("operation"), "{spans}");
     let (ok, spans, _) = hotspan(&server, &["spans-of", "Unmarshal"]);
     assert!(ok && spans.starts_with("json.Unmarshal\n") && spans.contains("calculate"), "{spans}");
     let select = "{ name = \"calculate\" && duration > 500ms } | select(profile.cpu, profile.function)";

@@ -66,6 +66,7 @@ fn flame_in_every_form() {
         ("flame.collapsed", "main;serve;parse 900000"),
         ("flame.speedscope.json", "speedscope"),
         ("flame.json", "\"numTicks\":1000000"),
+        ("flame.dot", "digraph"),
     ] {
         assert_eq!(printed(&server, &["flame", "order-service.cpu", "-o", &file(name)]), "");
         let content = std::fs::read_to_string(file(name)).unwrap();
@@ -421,6 +422,11 @@ fn what_means_nothing_is_refused() {
         (vec!["flame", "shop", "-o", weird], "its ending names no form; use .txt, .svg, .html, .pb.gz"),
         ([&["diff"][..], &of].concat(), "use .txt, .svg or .json, or say --format"),
         (vec!["top", "shop", "-n", "0"], "0 is not in 1.."),
+        (
+            vec!["flame", "shop", "--last", "today"],
+            "'today' for '--last <LENGTH>': a length of time is written like 15m",
+        ),
+        (vec!["query", "{ } | flame(cpu)", "--last", "0h"], "a length of time is written like 15m"),
         (vec!["diff", "--baseline", "shop", "--comparison", "shop", "-n", "0"], "0 is not in 1.."),
     ] {
         let output = hotspan(&server, &arguments);
@@ -433,12 +439,20 @@ fn what_means_nothing_is_refused() {
     assert!(std::fs::read_to_string(&file).unwrap().contains("main;hot 90"));
 }
 
-/// Scenario: help of commands that take a time. Guarantee: what examples use is in the list.
+/// Scenario: help of commands that take a time, and the same time in the words of other commands.
+/// Guarantee: what examples use is in the list; each command understands the words of all.
 #[test]
 fn the_length_of_time_is_in_the_help() {
     let (_store, server) = start();
     let help = printed(&server, &["diff", "--help"]);
     assert!(help.contains("[alias: --time-range]"), "{help}");
+    // Nobody remembers which command calls the end `--to` and which `--until`.
+    ingest(&server, "shop.cpu", 10, "main;hot 90");
+    for question in [&["flame", "shop.cpu"][..], &["query", "{ } | flame(cpu)"], &["spans-of", "hot"]] {
+        for times in [&["--last", "1h", "--to", "now"][..], &["--from", "now-1h", "--until", "now"]] {
+            printed(&server, &[question, times].concat());
+        }
+    }
 }
 
 /// Scenario: memory in use, looked at three times before a change and once after it, twice as much; and CPU time of both.

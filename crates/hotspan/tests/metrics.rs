@@ -50,6 +50,10 @@ fn every_metric_is_documented() {
     // Samples only: help and type lines name counters without their ending.
     let samples: String = text.lines().filter(|line| !line.starts_with('#')).map(|line| format!("{line}\n")).collect();
     assert_eq!(names(&samples), names(documented));
+    for of_the_process in ["resident_memory_bytes", "open_fds", "max_fds", "start_time_seconds", "cpu_seconds_total"] {
+        let name = format!("process_{of_the_process}");
+        assert!(value(&text, &name) >= 0.0 && documented.contains(&name), "{name}");
+    }
     assert!(value(&text, "hotspan_ingest_remembered_ids") >= 1.0);
     assert!(value(&text, "hotspan_compaction_backlog_segments") >= 1.0);
     assert!(value(&text, "hotspan_compaction_backlog_bytes") >= 1.0);
@@ -170,6 +174,9 @@ fn metrics_come_in_the_text_that_is_read() {
                 assert_eq!(samples.len(), open_samples.len(), "{name}");
             }
             assert!(told.iter().any(|(_, kind, samples)| kind == "counter" && !samples.is_empty()));
+            // What only grows is a counter: `rate` of a gauge takes a restart for time that was given back.
+            let grows = |name: &str| name.ends_with("_seconds") && name != "process_start_time_seconds";
+            assert!(told.iter().all(|(name, kind, _)| kind != "gauge" || !grows(name)));
             assert!(told.iter().any(|(_, kind, samples)| kind == "histogram" && !samples.is_empty()), "{path}");
         }
     }

@@ -198,3 +198,28 @@ fn what_is_not_served_is_told() {
         assert!(metrics.contains(&line), "{line} is not in\n{metrics}");
     }
 }
+
+/// Scenario: a body of gzip that no header tells of, in both encodings; a request to the page's port by a method that is not its own.
+/// Guarantee: the answer says which header is missing, or which methods there are.
+#[test]
+fn what_the_sender_forgot_is_told() {
+    let (_store, server) = Server::fresh();
+    for content_type in ["application/json", PROTOBUF] {
+        let answer = server.post("/v1/traces", content_type, &[0x1f, 0x8b, 8, 0, 0, 0]).unwrap();
+        assert_eq!(answer.status, 400);
+        assert!(answer.text().contains("send Content-Encoding: gzip"), "{}", answer.text());
+    }
+    for (port, method, path, methods) in [
+        ("http", "GET", "/v1/traces", "POST"),
+        ("http", "GET", "/api/v1/sql", "POST"),
+        ("http", "POST", "/ready", "GET"),
+        ("http", "POST", "/api/v1/profiling/policy", "GET or PUT or PATCH or DELETE"),
+        ("tempo", "POST", "/api/search", "GET"),
+    ] {
+        let answer = request(server.address(port), method, path, &[], &[]).unwrap();
+        let body: Value = serde_json::from_slice(&answer.body).unwrap();
+        let told = format!("{path} is asked with {methods}, and {method} came");
+        assert_eq!((answer.status, body), (405, json!({ "error": told })));
+        assert!(answer.headers.to_ascii_lowercase().contains("allow: "), "{}", answer.headers);
+    }
+}

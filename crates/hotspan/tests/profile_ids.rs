@@ -179,6 +179,17 @@ fn nothing_found_says_what_there_is() {
     assert!(span.contains("span_id=\"0000000000000077\""), "{span}");
     let elsewhere = text(&format!("/api/v1/profile?app=ship&span_id={SPAN}&format=text"));
     assert!(elsewhere.contains("what is named has samples of: shop (process_cpu:cpu"), "{elsewhere}");
+    assert!(span.contains("no sample of any type names it") && !span.contains("in this time"), "{span}");
+    let silent = text(&format!("/api/v1/profile?trace_id={TRACE}&span_id=00f067aa0ba902b9&format=text"));
+    let others = "other spans of the trace have samples of: shop (process_cpu:cpu:nanoseconds:cpu:nanoseconds)";
+    assert!(silent.contains(others) && silent.contains("without span_id"), "{silent}");
+    let misspelt = text("/api/v1/query?query=shop.cpu%7Bregoin=eu%7D&format=text");
+    assert!(misspelt.contains("none has a label regoin; labels that there are: service_name\n"), "{misspelt}");
+    let page = text("/api/v1/profile?app=ship&format=html");
+    assert!(page.contains("No samples") && page.contains("services that have some: shop"), "{page}");
+    let picture = text(&format!("/api/v1/profile?app=ship&span_id={SPAN}&format=svg"));
+    assert!(picture.contains(">no samples</text>") && !picture.contains("click to zoom"), "{picture}");
+    assert!(picture.contains(&format!("service_name=&quot;ship&quot;, span_id=&quot;{SPAN}&quot;")), "{picture}");
     let unknown = ask(&server, "SelectMergeDreams", &json!({}));
     assert_eq!(unknown.status, 404);
     assert!(unknown.text().contains("unimplemented") && unknown.text().contains("SelectMergeDreams"));

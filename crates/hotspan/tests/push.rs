@@ -85,7 +85,7 @@ fn every_format() {
         ("plain-unit", &["--type", "cpu"] as &[&str], 5),
         ("plain-rate", &["--type", "cpu", "--sample-rate", "100"], 50_000_000),
         ("plain-five", &["--type", "process_cpu:cpu:nanoseconds:cpu:nanoseconds", "--sample-rate", "10"], 500_000_000),
-        ("plain-bytes", &["--type", "alloc_space", "--sample-rate", "100"], 5),
+        ("plain-bytes", &["--type", "alloc_space"], 5),
     ] {
         let file = store.path().join("counts.collapsed");
         std::fs::write(&file, "main;a 2\nmain;b 3\n").unwrap();
@@ -253,7 +253,8 @@ fn exports_come_back() {
     }
 }
 
-/// Scenario: two stacks that together have more than fits into 64 bits; a difference of two profiles, and a weight that is no value.
+/// Scenario: two stacks that together have more than fits into 64 bits; a difference of two profiles, a weight that is no value, and
+/// bytes that are to be time.
 /// Guarantee: the sum stays at the largest number there is, in every form; the others are refused, and say why.
 #[test]
 fn values_that_are_none() {
@@ -271,6 +272,9 @@ fn values_that_are_none() {
         assert_eq!(answer.status, 200, "{format}: {}", answer.text());
         assert!(!answer.text().contains("total -"), "{format}: {}", answer.text());
     }
+    let bytes = push(&server, &[&most, "--service", "none", "--type", "alloc_space", "--sample-rate", "10"]);
+    let complaint = String::from_utf8(bytes.stderr).unwrap();
+    assert!(complaint.contains("sample_rate: it makes values time, which memory:alloc_space"), "{complaint}");
     let weight = write(
         "weight.speedscope.json",
         br#"{"$schema":"https://www.speedscope.app/file-format-schema.json","shared":{"frames":[{"name":"a"}]},
@@ -418,8 +422,9 @@ fn names_of_files_are_not_unique() {
     }
 }
 
-/// Scenario: a file cut short, one of no format and one that is not there, beside a good one.
-/// Guarantee: each is named with the byte and what was expected there, only the good one is stored, and the exit
+/// Scenario: a file cut short, one of no format, one of a format that others read, one that is damaged and one that is not there,
+/// beside a good one.
+/// Guarantee: each is named with the byte, what was expected there and what it is, only the good one is stored, and the exit
 /// code tells.
 #[test]
 fn broken_files_are_named_and_leave_nothing() {
@@ -431,17 +436,28 @@ fn broken_files_are_named_and_leave_nothing() {
     let stacks = store.path().join("cut.collapsed");
     std::fs::write(&stacks, "main;a 3\nmain;").unwrap();
     let good = fixture("go-cpu.pb.gz");
-    let [cut, noise, stacks, good] = [&cut, &noise, &stacks, &good].map(|path| path.to_str().unwrap());
-    let files = [cut, noise, "not-there.jfr", good, stacks];
+    let recording = store.path().join("perf.data");
+    std::fs::write(&recording, b"PERFILE2\x68\0\0\0").unwrap();
+    let damaged = store.path().join("damaged.gz");
+    let mut bytes = gzip(&b"main;work 5\n".repeat(250));
+    let checksum = bytes.len() - 8;
+    bytes[checksum] ^= 1;
+    std::fs::write(&damaged, bytes).unwrap();
+    let [cut, noise, stacks, good, recording, damaged] =
+        [&cut, &noise, &stacks, &good, &recording, &damaged].map(|path| path.to_str().unwrap());
+    let files = [cut, noise, "not-there.jfr", good, stacks, recording, damaged];
     let output = push(&server, &[&files[..], &["--service", "mixed"]].concat());
     let complaints = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{complaints}");
     for part in [
         "cut.jfr: jfr: at byte 5000: expected a chunk of ",
         "noise.bin: profile: at byte 0: expected pprof, JFR, ",
+        "perf.data: profile: at byte 0: expected pprof, JFR, ",
+        "found a recording of perf; send what `perf script` prints of it",
+        "damaged.gz: gzip: at byte 3000: expected intact compressed data (bytes are counted once decompressed), found ",
         "not-there.jfr: cannot be opened",
         "cut.collapsed: collapsed: at byte 14: expected a whole number at the end of the line",
-        "4 of 5 files are not stored",
+        "6 of 7 files are not stored",
     ] {
         assert!(complaints.contains(part), "{complaints}");
     }

@@ -261,7 +261,7 @@ fn kinds_and_outcomes_of_the_future_are_kept() {
     let body = trace_request("shop", vec![span(5, 1000, 2)]).encode_to_vec();
     let answer = server.post("/v1/traces", PROTOBUF, &body).unwrap();
     assert!(
-        answer.text().contains("spans[0] has a kind or a status code that is no number from -128 to 127"),
+        answer.text().contains("spans[0] has a kind or a status code that is neither a name that OTLP has"),
         "{}",
         answer.text()
     );

@@ -36,6 +36,9 @@ fn script_queries() {
     assert_eq!((&top["functions"][0]["self"], top["functions"].as_array().unwrap().len()), (&json!(55), 2));
     let samples = server.get_json(&format!("/api/v1/profiles?trace_id={TRACE}&start_time=now-1h&end_time=now"));
     assert_eq!((&samples["total"], &samples["next_offset"]), (&json!(4), &Value::Null));
+    let spans = server.get_json("/api/v1/functions/spans?function=hot");
+    let facts = ["value", "unlinked_value", "unknown_value", "unknown_spans"].map(|name| spans[name].as_i64());
+    assert_eq!(facts, [Some(55), Some(0), Some(55), Some(1)], "the span is not stored: {spans}");
     let names = server.get_json("/api/v1/query?query=order-service.cpu&format=json")["flamebearer"]["names"].clone();
     assert_eq!(names.as_array().unwrap().last(), Some(&json!("total")), "no function, so not among the top ones");
     assert_eq!(samples["samples"][0]["span_id"], SPAN);

@@ -161,7 +161,16 @@ fn targets_that_misbehave_are_named() {
         |targets: &[Value]| targets.len() == 8 && targets.iter().all(|target| target["scrapes"].as_u64().unwrap() >= 1);
     let targets = targets_when(&server, "every target was asked", all);
     let error = |target: &Value| target["last_error"].as_str().unwrap_or("").to_owned();
-    let reasons = ["", "", "", "404", "profiling is off", "no goroutine profile", "no answer in time", "refused"];
+    let reasons = [
+        "",
+        "",
+        "",
+        "404",
+        "profiling is off",
+        "no goroutine profile in pprof: it is a web page",
+        "no answer in time",
+        "refused",
+    ];
     assert_eq!(targets.len(), reasons.len());
     for (target, reason) in targets.iter().zip(reasons) {
         let health = if reason.is_empty() { "up" } else { "down" };

@@ -261,6 +261,108 @@ fn damage_is_named() {
     assert!(text(&output.stdout).contains("orphan   anonymous/spans/orphan.parquet"), "{}", text(&output.stdout));
 }
 
+/// Scenario: of a store, the index of a file of spans is gone and one of samples is cut short, so that a server can't answer questions
+/// that read them; then it is repaired, twice.
+/// Guarantee: a question that fails says why, in `hotspan.queries` too; check points at the repair; the repair builds the index again,
+/// takes the samples out and says which are lost, and keeps the file; afterwards the store is sound, and everything is answered from
+/// what is left. The second repair has nothing to do.
+#[test]
+fn a_damaged_store_is_mended() {
+    let store = mixed_store();
+    let live = |part: &str, ending: &str| {
+        let mut found = files(store.path(), ending).into_iter().rev();
+        found.find(|path| path.to_string_lossy().contains(part) && is_live(store.path(), path)).unwrap()
+    };
+    let (index, samples) = (live("/spans/", ".ids"), live("/samples/", ".parquet"));
+    let whole = std::fs::read(&index).unwrap();
+    std::fs::remove_file(&index).unwrap();
+    std::fs::write(&samples, &std::fs::read(&samples).unwrap()[..100]).unwrap();
+    let quiet = ["--compact-after", "1h", "--self-tracing", "false"];
+    let count = "SELECT count(*) AS n FROM samples";
+    let ask = |server: &Server, statement: &str| {
+        let body = serde_json::json!({ "query": statement }).to_string();
+        server.post("/api/v1/sql", "application/json", body.as_bytes()).unwrap()
+    };
+
+    let mut server = Server::start_with(store.path(), &quiet);
+    server.wait_ready();
+    let name = index.file_name().unwrap().to_string_lossy().into_owned();
+    let trace = server.get("/api/traces/01010101010101010101010101010101").unwrap();
+    assert_eq!((trace.status, trace.text().contains(&name)), (500, true), "{}", trace.text());
+    assert_eq!(ask(&server, count).status, 500);
+    let told =
+        ask(&server, "SELECT error FROM hotspan.queries WHERE kind = '/api/traces/01010101010101010101010101010101'");
+    assert!(told.text().contains(&name), "{}", told.text());
+    assert!(server.terminate().success());
+
+    let check = store_command("check", store.path(), &[]);
+    assert!(text(&check.stderr).contains("damaged in 2 places; `hotspan store repair`"), "{}", text(&check.stderr));
+    let repaired = store_command("repair", store.path(), &["--json"]);
+    assert!(repaired.status.success(), "{}", text(&repaired.stderr));
+    let report = json(&repaired);
+    let inside = |path: &Path| path.strip_prefix(store.path().join("data")).unwrap().to_string_lossy().into_owned();
+    assert_eq!(report["rebuilt"], serde_json::json!([inside(&index)]));
+    assert_eq!(std::fs::read(&index).unwrap(), whole);
+    assert_eq!(
+        (&report["removed"][0]["path"], &report["removed"][1]),
+        (&inside(&samples).into(), &serde_json::Value::Null)
+    );
+    assert!(
+        report["removed"][0]["rows"].as_u64().unwrap() > 0 && report["removed"][0]["table"] == "samples",
+        "{report}"
+    );
+    assert_eq!(std::fs::read(store.path().join("damaged").join(inside(&samples))).unwrap().len(), 100);
+    let again = store_command("repair", store.path(), &[]);
+    assert_eq!((again.status.code(), text(&again.stdout).as_str()), (Some(0), "sound; nothing to mend\n"));
+    assert!(text(&store_command("check", store.path(), &[]).stdout).ends_with("sound\n"));
+
+    let server = Server::start_with(store.path(), &quiet);
+    server.wait_ready();
+    assert_eq!(server.get("/api/traces/01010101010101010101010101010101").unwrap().status, 200);
+    assert_eq!(ask(&server, count).status, 200);
+}
+
+/// Scenario: a catalog that is no database, and a store's folder that is a file.
+/// Guarantee: each is refused with what is wrong and what to do; a repair changes nothing.
+#[test]
+fn a_store_that_can_not_be_opened_says_why() {
+    let store = mixed_store();
+    let catalog = store.path().join("catalog.sqlite");
+    std::fs::write(
+        &catalog,
+        b"no database at all, but long enough for the head of one: it would be a hundred bytes or more ....",
+    )
+    .unwrap();
+    for command in ["check", "repair", "compact"] {
+        let refused = store_command(command, store.path(), &[]);
+        let told = text(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(1), "{told}");
+        assert!(
+            told.contains("catalog.sqlite can't be read") && told.contains("put a copy of it back"),
+            "{command}: {told}"
+        );
+    }
+    let file = store.path().join("file");
+    std::fs::write(&file, b"x").unwrap();
+    let serve = Command::new(env!("CARGO_BIN_EXE_hotspan"))
+        .args([
+            "serve",
+            "--http",
+            "127.0.0.1:0",
+            "--otlp-grpc",
+            "off",
+            "--otlp-http",
+            "off",
+            "--tempo",
+            "off",
+            "--store",
+        ])
+        .arg(&file)
+        .output()
+        .unwrap();
+    assert!(text(&serve.stderr).contains("file: this is a file, and a store is a folder"), "{}", text(&serve.stderr));
+}
+
 /// Whether check notices that the file is gone: those of replaced segments are there until they are deleted.
 fn is_live(store: &Path, path: &Path) -> bool {
     let aside = store.join("aside");

@@ -1,6 +1,6 @@
 //! Traces that a search found, as a table: one line each, the spans that matched behind it.
 
-use hotspan_formats::{count_text, duration_text};
+use hotspan_formats::{count_text, counted, duration_text};
 use hotspan_server::time_as_text;
 use serde_json::Value;
 
@@ -11,7 +11,7 @@ pub(super) fn render(answer: &Value, limit: usize, screen: Option<usize>) -> Str
     let traces = answer["traces"].as_array().map_or(&[][..], Vec::as_slice);
     if traces.is_empty() {
         let inspected = answer["metrics"]["inspectedSpans"].as_str().and_then(|text| text.parse().ok()).unwrap_or(0);
-        return format!("no trace matches ({} spans were looked at)\n", count_text(inspected));
+        return format!("no trace matches (looked at {})\n", counted(inspected, "span"));
     }
     let mut table = Table::new(&[
         ("started", Column::Id),

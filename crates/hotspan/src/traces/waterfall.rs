@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use hotspan_formats::{count_text, duration_text, shortened};
+use hotspan_formats::{count_text, counted, duration_text, shortened};
 use hotspan_server::time_as_text;
 use serde_json::Value;
 
@@ -23,9 +23,9 @@ pub(super) fn render(tree: &SpanTree, profile: &Value, width: Option<usize>, lim
     let services: HashSet<&str> = tree.spans.iter().map(|span| span.service.as_str()).collect();
     let failed = tree.spans.iter().filter(|span| span.failed).count();
     let mut text = format!(
-        "{} spans, {} services, {}, started {}{}\n\n",
-        count_text(tree.spans.len() as u64),
-        count_text(services.len() as u64),
+        "{}, {}, {}, started {}{}\n\n",
+        counted(tree.spans.len() as u64, "span"),
+        counted(services.len() as u64, "service"),
         duration_text(end - start),
         time_as_text(start),
         if failed > 0 { format!(", {} failed", count_text(failed as u64)) } else { String::new() },
