@@ -3,7 +3,7 @@
 use arrow::array::{RecordBatch, UInt32Array};
 use arrow::compute::take_record_batch;
 
-use super::keys::{SortKeys, sorted_places};
+use super::keys::{KeyWords, sorted_places};
 use super::rollup::RollupSums;
 use super::traces;
 use crate::error::Result;
@@ -14,7 +14,7 @@ use crate::table::Table;
 pub fn derive_rows(table: Table, source: &RecordBatch) -> Result<RecordBatch> {
     match table {
         Table::Traces => {
-            let order = sorted_places(&[SortKeys::of(Table::Spans, source)?]);
+            let order = sorted_places(&[KeyWords::of(Table::Spans, source)?]);
             let rows: UInt32Array = order.into_iter().map(|(_, row)| row as u32).collect();
             traces::summarise(&take_record_batch(source, &rows)?)
         }

@@ -12,7 +12,7 @@ use arrow::datatypes::{Schema, SchemaRef};
 use super::attribute_counts::AttributeCounts;
 use super::destination::Destination;
 use super::gather::{Gather, Place};
-use super::keys::{SortKeys, sorted_places};
+use super::keys::{KeyWords, sorted_places};
 use super::rollup::RollupSums;
 use super::traces::TraceSummaries;
 use crate::arrays;
@@ -31,7 +31,7 @@ pub(super) fn write_first_level(
     table: Table,
     batches: &[RecordBatch],
 ) -> Result<Vec<Piece>> {
-    let keys = batches.iter().map(|batch| SortKeys::of(table, batch)).collect::<Result<Vec<_>>>()?;
+    let keys = batches.iter().map(|batch| KeyWords::of(table, batch)).collect::<Result<Vec<_>>>()?;
     let mut written = Vec::new();
     for (partition, places) in sorted_partitions(table, batches, &keys)? {
         let target = Target { destination, partition };
@@ -51,7 +51,12 @@ struct Target<'d> {
     partition: i64,
 }
 
-fn write_spans(target: Target<'_>, batches: &[RecordBatch], keys: &[SortKeys], places: &[Place]) -> Result<Vec<Piece>> {
+fn write_spans(
+    target: Target<'_>,
+    batches: &[RecordBatch],
+    keys: &[KeyWords<'_>],
+    places: &[Place],
+) -> Result<Vec<Piece>> {
     let mut counts = AttributeCounts::default();
     for batch in batches {
         counts.add(batch)?;
@@ -61,7 +66,7 @@ fn write_spans(target: Target<'_>, batches: &[RecordBatch], keys: &[SortKeys], p
     let gather = Gather::new(&without_attributes(&Table::Spans.schema()), batches)?;
     let mut summaries = TraceSummaries::default();
     let mut file = target.create(Table::Spans, columns.schema())?;
-    let trace_of = |(batch, row): &Place| &keys[*batch].get(*row)[..2];
+    let trace_of = |(batch, row): &Place| keys[*batch].first_words::<2>(*row);
     let mut rest = places;
     while !rest.is_empty() {
         // A trace stays in one piece, for its summary.
@@ -113,7 +118,7 @@ fn write_rows(target: Target<'_>, table: Table, batches: &[RecordBatch], places:
 /// Writes rows that were derived from those of one partition, each to its own.
 fn write_derived(target: Target<'_>, table: Table, rows: RecordBatch) -> Result<Vec<Piece>> {
     let batches = [rows];
-    let keys = [SortKeys::of(table, &batches[0])?];
+    let keys = [KeyWords::of(table, &batches[0])?];
     let partitions = sorted_partitions(table, &batches, &keys)?;
     let write =
         |(partition, places): (i64, Vec<Place>)| write_rows(Target { partition, ..target }, table, &batches, &places);
@@ -128,13 +133,16 @@ fn without_attributes(schema: &Schema) -> SchemaRef {
 }
 
 /// The rows of each partition, in the order of the table. Symbols and series that stand twice are left out.
-fn sorted_partitions(table: Table, batches: &[RecordBatch], keys: &[SortKeys]) -> Result<BTreeMap<i64, Vec<Place>>> {
+fn sorted_partitions(
+    table: Table,
+    batches: &[RecordBatch],
+    keys: &[KeyWords<'_>],
+) -> Result<BTreeMap<i64, Vec<Place>>> {
     let times = batches.iter().map(|batch| Ok(arrays::times(batch, table.time_column())?.values()));
     let times = times.collect::<Result<Vec<_>>>()?;
     let mut places = sorted_places(keys);
     if is_set(table) {
-        let key = |(batch, row): &Place| keys[*batch].get(*row);
-        places.dedup_by(|next, place| key(next) == key(place));
+        places.dedup_by(|next, place| keys[next.0].are_same(next.1, &keys[place.0], place.1));
     }
     let mut partitions: BTreeMap<i64, Vec<Place>> = BTreeMap::new();
     let all_times = || times.iter().flat_map(|times| times.iter());

@@ -4,10 +4,80 @@ use arrow::array::{Array, FixedSizeBinaryArray, RecordBatch};
 
 use super::gather::Place;
 use crate::arrays;
-use crate::error::Result;
+use crate::error::{LakeError, Result};
 use crate::table::{Table, WINDOW_15S};
 
-/// The keys of all rows of a batch. They compare word by word.
+/// A word of the keys, where it is read from.
+#[derive(Debug, Clone, Copy)]
+enum Word<'b> {
+    Numbers(&'b [u64]),
+    /// Times, or the windows of a length that they lie in, so that negative ones sort first.
+    Times(&'b [i64], i64),
+    /// So many bytes of ids; a missing id sorts last.
+    Ids(&'b FixedSizeBinaryArray, usize),
+}
+
+impl Word<'_> {
+    #[inline]
+    fn at(&self, row: usize) -> u64 {
+        match self {
+            Self::Numbers(values) => values[row],
+            Self::Times(times, 1) => times[row] as u64 ^ (1 << 63),
+            Self::Times(times, window) => times[row].div_euclid(*window) as u64 ^ (1 << 63),
+            Self::Ids(ids, _) if ids.is_null(row) => u64::MAX,
+            Self::Ids(ids, from) => {
+                ids.value(row).get(*from..).and_then(|id| id.first_chunk()).map_or(0, |id| u64::from_be_bytes(*id))
+            }
+        }
+    }
+}
+
+/// The keys of the rows of a batch, word by word from its columns: who sorts many rows mostly needs the first few words, one
+/// after another, and has no memory to fill with all of them.
+#[derive(Debug)]
+pub(super) struct KeyWords<'b> {
+    words: Vec<Word<'b>>,
+    rows: usize,
+}
+
+impl<'b> KeyWords<'b> {
+    pub(super) fn of(table: Table, batch: &'b RecordBatch) -> Result<Self> {
+        let numbers = |name| Ok::<_, LakeError>(Word::Numbers(arrays::uint64s(batch, name)?.values()));
+        let times = |name, window| Ok::<_, LakeError>(Word::Times(arrays::times(batch, name)?.values(), window));
+        let ids = |name, from| Ok::<_, LakeError>(Word::Ids(arrays::ids(batch, name)?, from));
+        let words = match table {
+            Table::Spans => {
+                vec![ids("trace_id", 0)?, ids("trace_id", 8)?, times("start_time", 1)?, ids("span_id", 0)?]
+            }
+            Table::Samples => vec![
+                numbers("series")?,
+                times("time", WINDOW_15S)?,
+                ids("trace_id", 0)?,
+                ids("trace_id", 8)?,
+                ids("span_id", 0)?,
+                times("time", 1)?,
+            ],
+            Table::Traces => vec![times("start_time", 1)?, ids("trace_id", 0)?, ids("trace_id", 8)?],
+            Table::Profiles => vec![times("time", 1)?, ids("profile_id", 0)?, ids("profile_id", 8)?],
+            Table::Rollup15s | Table::Rollup1h => vec![numbers("series")?, times("time", 1)?, numbers("path")?],
+            Table::Series => vec![numbers("series")?, times("time", 1)?],
+            Table::Nodes | Table::Frames => vec![numbers("service_id")?, numbers("id")?, times("time", 1)?],
+        };
+        Ok(Self { words, rows: batch.num_rows() })
+    }
+
+    /// The first words of a row's key, as many as are asked for.
+    pub(super) fn first_words<const WORDS: usize>(&self, row: usize) -> [u64; WORDS] {
+        std::array::from_fn(|word| self.words[word].at(row))
+    }
+
+    /// Whether a row has the same key as one of another batch of the table.
+    pub(super) fn are_same(&self, row: usize, other: &Self, other_row: usize) -> bool {
+        self.words.iter().zip(&other.words).all(|(word, other_word)| word.at(row) == other_word.at(other_row))
+    }
+}
+
+/// The keys of all rows of a batch side by side, for who compares whole keys. They compare word by word.
 #[derive(Debug, Default)]
 pub(crate) struct SortKeys {
     words: Vec<u64>,
@@ -15,56 +85,17 @@ pub(crate) struct SortKeys {
 }
 
 impl SortKeys {
-    /// Computes the keys of a batch; a missing id sorts last.
+    /// Computes the keys of a batch.
     pub(crate) fn of(table: Table, batch: &RecordBatch) -> Result<Self> {
-        let rows = batch.num_rows();
-        let width = match table {
-            Table::Spans => 2 + 1 + 1,
-            Table::Samples => 1 + 1 + 2 + 1 + 1,
-            Table::Traces | Table::Profiles => 1 + 2,
-            Table::Rollup15s | Table::Rollup1h => 1 + 1 + 1,
-            Table::Series => 1 + 1,
-            Table::Nodes | Table::Frames => 1 + 1 + 1,
-        };
-        let mut keys = Self { words: vec![0; rows * width], width };
-        match table {
-            Table::Spans => {
-                keys.put_ids::<2>(0, arrays::ids(batch, "trace_id")?);
-                keys.put_times(2, arrays::times(batch, "start_time")?.values(), 1);
-                keys.put_ids::<1>(3, arrays::ids(batch, "span_id")?);
-            }
-            Table::Samples => {
-                let times = arrays::times(batch, "time")?.values();
-                keys.put_u64s(0, arrays::uint64s(batch, "series")?.values());
-                keys.put_times(1, times, WINDOW_15S);
-                keys.put_ids::<2>(2, arrays::ids(batch, "trace_id")?);
-                keys.put_ids::<1>(4, arrays::ids(batch, "span_id")?);
-                keys.put_times(5, times, 1);
-            }
-            Table::Traces => {
-                keys.put_times(0, arrays::times(batch, "start_time")?.values(), 1);
-                keys.put_ids::<2>(1, arrays::ids(batch, "trace_id")?);
-            }
-            Table::Profiles => {
-                keys.put_times(0, arrays::times(batch, "time")?.values(), 1);
-                keys.put_ids::<2>(1, arrays::ids(batch, "profile_id")?);
-            }
-            Table::Rollup15s | Table::Rollup1h => {
-                keys.put_u64s(0, arrays::uint64s(batch, "series")?.values());
-                keys.put_times(1, arrays::times(batch, "time")?.values(), 1);
-                keys.put_u64s(2, arrays::uint64s(batch, "path")?.values());
-            }
-            Table::Series => {
-                keys.put_u64s(0, arrays::uint64s(batch, "series")?.values());
-                keys.put_times(1, arrays::times(batch, "time")?.values(), 1);
-            }
-            Table::Nodes | Table::Frames => {
-                keys.put_u64s(0, arrays::uint64s(batch, "service_id")?.values());
-                keys.put_u64s(1, arrays::uint64s(batch, "id")?.values());
-                keys.put_times(2, arrays::times(batch, "time")?.values(), 1);
+        let columns = KeyWords::of(table, batch)?;
+        let width = columns.words.len();
+        let mut words = vec![0; columns.rows * width];
+        for (offset, column) in columns.words.iter().enumerate() {
+            for (row, key) in words.chunks_exact_mut(width).enumerate() {
+                key[offset] = column.at(row);
             }
         }
-        Ok(keys)
+        Ok(Self { words, width })
     }
 
     #[inline]
@@ -97,41 +128,13 @@ impl SortKeys {
         }
         low
     }
-
-    fn put_u64s(&mut self, offset: usize, values: &[u64]) {
-        for (key, value) in self.words.chunks_exact_mut(self.width).zip(values) {
-            key[offset] = *value;
-        }
-    }
-
-    /// Times, or the windows of a length that they lie in, so that negative ones sort first.
-    fn put_times(&mut self, offset: usize, values: &[i64], window: i64) {
-        for (key, value) in self.words.chunks_exact_mut(self.width).zip(values) {
-            key[offset] = (value.div_euclid(window) as u64) ^ (1 << 63);
-        }
-    }
-
-    /// Ids of `WORDS` times eight bytes.
-    fn put_ids<const WORDS: usize>(&mut self, offset: usize, ids: &FixedSizeBinaryArray) {
-        for (row, key) in self.words.chunks_exact_mut(self.width).enumerate() {
-            let key = &mut key[offset..offset + WORDS];
-            if ids.is_null(row) {
-                key.fill(u64::MAX);
-                continue;
-            }
-            let (words, _) = ids.value(row).as_chunks::<8>();
-            for (to, from) in key.iter_mut().zip(words) {
-                *to = u64::from_be_bytes(*from);
-            }
-        }
-    }
 }
 
 /// The rows of several batches in the order of their keys; rows with equal keys keep their order.
-pub(super) fn sorted_places(batches: &[SortKeys]) -> Vec<Place> {
-    let mut rows = Vec::with_capacity(batches.iter().map(SortKeys::len).sum());
+pub(super) fn sorted_places(batches: &[KeyWords<'_>]) -> Vec<Place> {
+    let mut rows = Vec::with_capacity(batches.iter().map(|keys| keys.rows).sum());
     for (batch, keys) in batches.iter().enumerate() {
-        rows.extend((0..keys.len()).map(|row| KeyedRow { word: 0, place: (batch as u64) << 32 | row as u64 }));
+        rows.extend((0..keys.rows).map(|row| KeyedRow { word: 0, place: (batch as u64) << 32 | row as u64 }));
     }
     sort_from_word(&mut rows, batches, 0);
     rows.into_iter().map(|row| row.place()).collect()
@@ -156,14 +159,13 @@ const MIN_RUN: usize = 4;
 
 /// Sorts rows that are in the order of their places by the words of their keys from `word` on. What one word can't tell apart
 /// is sorted by the next: mostly a small group, such as the spans of a trace.
-fn sort_from_word(rows: &mut [KeyedRow], batches: &[SortKeys], word: usize) {
-    let width = batches.iter().map(|keys| keys.width).max().unwrap_or(0);
-    if word >= width {
+fn sort_from_word(rows: &mut [KeyedRow], batches: &[KeyWords<'_>], word: usize) {
+    if batches.first().is_none_or(|keys| word >= keys.words.len()) {
         return;
     }
     for row in &mut *rows {
         let (batch, at) = row.place();
-        row.word = batches[batch].get(at)[word];
+        row.word = batches[batch].words[word].at(at);
     }
     if !rows.is_sorted_by_key(|row| row.word) {
         // Samples of a profile come together and have the same series, window and often trace.
@@ -196,15 +198,23 @@ mod tests {
             (state >> 33) % bound
         };
         for width in 1..=6 {
-            let batches: Vec<SortKeys> = [0, 1, 70, 200]
-                .map(|rows| SortKeys { words: (0..rows * width).map(|_| random(3)).collect(), width })
-                .into();
+            let columns: Vec<Vec<Vec<u64>>> =
+                [0, 1, 70, 200].map(|rows| (0..width).map(|_| (0..rows).map(|_| random(3)).collect()).collect()).into();
+            let batches: Vec<KeyWords<'_>> = columns
+                .iter()
+                .map(|columns| {
+                    let words = columns.iter().map(|values| Word::Numbers(values)).collect();
+                    KeyWords { words, rows: columns[0].len() }
+                })
+                .collect();
             let mut expected: Vec<Place> = batches
                 .iter()
                 .enumerate()
-                .flat_map(|(batch, keys)| (0..keys.len()).map(move |row| (batch, row)))
+                .flat_map(|(batch, keys)| (0..keys.rows).map(move |row| (batch, row)))
                 .collect();
-            expected.sort_by_key(|(batch, row)| batches[*batch].get(*row));
+            expected.sort_by_key(|(batch, row)| -> Vec<u64> {
+                columns[*batch].iter().map(|values| values[*row]).collect()
+            });
             assert_eq!(sorted_places(&batches), expected, "{width} words");
         }
     }

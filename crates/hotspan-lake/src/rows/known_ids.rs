@@ -49,6 +49,15 @@ impl KnownIds {
         }
     }
 
+    /// Whether an id is durable and found where it is looked for first; most are. Asked about many ids one after another, a
+    /// processor fetches what it needs for all of them at once, since nothing here depends on what another finds.
+    #[inline]
+    pub(super) fn is_found_at_once(&self, id: u64, check: u64) -> bool {
+        let at = self.hashing.hash_one(id) as usize & self.slots.len().wrapping_sub(1);
+        let is_it = |slot: &Slot| slot.is_taken & (slot.id == id) & (slot.check == check as u32);
+        self.slots.get(at).is_some_and(is_it)
+    }
+
     /// Notes that an id is durable. The first that comes with an id keeps it.
     pub(crate) fn learn(&mut self, id: u64, check: u64) {
         self.reserve(1);
@@ -131,9 +140,13 @@ mod tests {
         for (id, check) in &expected {
             assert_eq!(known.standing(*id, *check), Standing::Durable);
             assert_eq!(known.standing(*id, check + 1), Standing::Collided);
+            assert!(!known.is_found_at_once(*id, check + 1));
         }
         for id in ids(1 << 40).filter(|id| !expected.contains_key(id)) {
             assert_eq!(known.standing(id, 0), Standing::New);
+            assert!(!known.is_found_at_once(id, 0));
         }
+        let at_once = expected.iter().filter(|(id, check)| known.is_found_at_once(**id, **check)).count();
+        assert!(2 * at_once > expected.len(), "{at_once} of {}", expected.len());
     }
 }

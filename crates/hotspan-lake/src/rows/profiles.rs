@@ -92,7 +92,7 @@ impl ProfileRows {
 
     /// Adds the nodes and frames of used paths, and of all their callers, that their day and service lack so far.
     fn push_symbols(&mut self, set: &ProfileSet<'_>, used: &UsedPaths, known: &impl KnownSymbols) {
-        let mut chain = Vec::new();
+        let (mut unknown, mut chain) = (Vec::new(), Vec::new());
         let (mut nodes_written, mut frames_written) = (Written::default(), Written::default());
         // Each frame is looked up once a group; marks of groups before mean nothing to the next one.
         let mut frame_seen = vec![NO_GROUP; set.paths.frames.len()];
@@ -101,8 +101,13 @@ impl ProfileRows {
             let (known_nodes, known_frames) = (known.nodes_of(*day, *service_id), known.frames_of(*day, *service_id));
             nodes_written.ids.clear();
             frames_written.ids.clear();
-            for path in paths {
-                // Most paths are known, and then nobody asks for their callers.
+            // Most paths are known, and then nobody asks for their callers.
+            let is_known = |path: &PathIndex| {
+                let hash = set.paths.path_hash(*path);
+                known_nodes.is_some_and(|ids| ids.is_found_at_once(hash.id, hash.check))
+            };
+            fill_with_unknown(&mut unknown, paths, is_known);
+            for path in &unknown {
                 if !nodes_written.lacks(known_nodes, set.paths.path_hash(*path)) {
                     continue;
                 }
@@ -293,6 +298,18 @@ impl Written {
     fn add(&mut self, hash: ContentHash) {
         self.ids.insert(hash.id, hash.check);
     }
+}
+
+/// Fills `unknown` with the paths that are not known, without a branch: a processor could only guess it, and would wait.
+fn fill_with_unknown(unknown: &mut Vec<PathIndex>, paths: &[PathIndex], is_known: impl Fn(&PathIndex) -> bool) {
+    unknown.clear();
+    unknown.resize(paths.len(), NO_PATH);
+    let mut count = 0;
+    for path in paths {
+        unknown[count] = *path;
+        count += usize::from(!is_known(path));
+    }
+    unknown.truncate(count);
 }
 
 /// Marks a node or frame that no group has used.

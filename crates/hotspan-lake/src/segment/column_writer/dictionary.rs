@@ -33,39 +33,66 @@ pub(super) struct Dictionary<K> {
     pub(super) values: Vec<K>,
     /// Codes plus one, at the places of their values' hashes; zero where there is none. Twice as many as values at least.
     slots: Vec<u32>,
-    last: Option<(K, u32)>,
     hashing: IdHashing,
 }
 
+/// Values that are looked up side by side. A large dictionary is not in the fastest cache, and what a processor waits for in one
+/// look-up it fetches for many: as long as none of them depends on what another finds.
+const TOGETHER: usize = 32;
+
 impl<K: Key> Dictionary<K> {
-    pub(super) fn code_of(&mut self, value: K) -> u32 {
-        if let Some((last, code)) = self.last
-            && last == value
-        {
-            return code;
+    /// Appends the codes of some values, which are added if they are new.
+    pub(super) fn append_codes(&mut self, values: &[K], codes: &mut Vec<u32>) {
+        codes.reserve(values.len());
+        for values in values.chunks(TOGETHER) {
+            if values.iter().all(|value| *value == values[0]) {
+                self.make_room(1);
+                let code = self.code_from(values[0], self.slot_of(values[0]));
+                codes.extend(std::iter::repeat_n(code, values.len()));
+                continue;
+            }
+            self.make_room(values.len());
+            let (mut slots, mut found) = ([0; TOGETHER], [0; TOGETHER]);
+            for ((slot, found), value) in slots.iter_mut().zip(&mut found).zip(values) {
+                *slot = self.slot_of(*value);
+                *found = self.slots[*slot];
+            }
+            let mut is_there = [false; TOGETHER];
+            for ((is_there, found), value) in is_there.iter_mut().zip(found).zip(values) {
+                *is_there = self.values.get((found as usize).wrapping_sub(1)) == Some(value);
+            }
+            for (at, value) in values.iter().enumerate() {
+                codes.push(if is_there[at] { found[at] - 1 } else { self.code_from(*value, slots[at]) });
+            }
         }
-        if self.slots.len() < 2 * (self.values.len() + 1) {
-            self.grow();
-        }
-        let mask = self.slots.len() - 1;
-        let mut slot = value.hash(&self.hashing) as usize & mask;
-        let code = loop {
+    }
+
+    fn slot_of(&self, value: K) -> usize {
+        value.hash(&self.hashing) as usize & (self.slots.len() - 1)
+    }
+
+    /// The code of a value that is at this slot, at one after it, or new.
+    fn code_from(&mut self, value: K, mut slot: usize) -> u32 {
+        loop {
             match self.slots[slot] {
                 0 => {
                     self.values.push(value);
                     self.slots[slot] = self.values.len() as u32;
-                    break self.values.len() as u32 - 1;
+                    return self.values.len() as u32 - 1;
                 }
-                code if self.values[code as usize - 1] == value => break code - 1,
-                _ => slot = (slot + 1) & mask,
+                code if self.values[code as usize - 1] == value => return code - 1,
+                _ => slot = (slot + 1) & (self.slots.len() - 1),
             }
-        };
-        self.last = Some((value, code));
-        code
+        }
     }
 
-    fn grow(&mut self) {
-        let room = (4 * self.values.len()).next_power_of_two().max(64);
+    /// Makes room for so many further values.
+    fn make_room(&mut self, further: usize) {
+        let needed = 2 * (self.values.len() + further);
+        if self.slots.len() >= needed {
+            return;
+        }
+        let room = (2 * needed).next_power_of_two();
         self.slots = vec![0; room];
         for (code, value) in self.values.iter().enumerate() {
             let mut slot = value.hash(&self.hashing) as usize & (room - 1);

@@ -213,7 +213,7 @@ impl<V: FixedValue> Values for FixedValues<V> {
             }
         }
         if let Some(dictionary) = &mut self.dictionary {
-            self.codes.extend(added.iter().map(|value| dictionary.code_of(*value)));
+            dictionary.append_codes(added, &mut self.codes);
             self.page.truncate(before);
         }
     }
