@@ -219,6 +219,16 @@ pub(crate) fn read_varint(format: &'static str, bytes: &[u8], at: &mut usize, ba
 
 #[inline(never)]
 fn long_varint(format: &'static str, bytes: &[u8], at: &mut usize, base: usize) -> Result<u64> {
+    // Nanoseconds and addresses have four bytes to eight: read as one word, again without a branch for each.
+    if let Some(chunk) = bytes.get(*at..).and_then(<[u8]>::first_chunk) {
+        let word = u64::from_le_bytes(*chunk);
+        let ends = !word & 0x8080_8080_8080_8080;
+        if ends != 0 {
+            let bits = ends.trailing_zeros() + 1;
+            *at += bits as usize / 8;
+            return Ok(without_marks(word & (u64::MAX >> (64 - bits))));
+        }
+    }
     let mut value = 0u64;
     for place in 0..10 {
         let Some(byte) = bytes.get(*at + place) else {
@@ -231,6 +241,13 @@ fn long_varint(format: &'static str, bytes: &[u8], at: &mut usize, base: usize) 
         }
     }
     Err(FileError::malformed(format, base + *at, "a varint of at most 10 bytes", "a longer one"))
+}
+
+/// The seven lower bits of each byte, side by side.
+fn without_marks(word: u64) -> u64 {
+    let word = (word & 0x007f_007f_007f_007f) | (word & 0x7f00_7f00_7f00_7f00) >> 1;
+    let word = (word & 0x0000_3fff_0000_3fff) | (word & 0x3fff_0000_3fff_0000) >> 2;
+    (word & 0x0fff_ffff) | (word & 0x0fff_ffff_0000_0000) >> 4
 }
 
 /// Appends a varint.
@@ -266,5 +283,32 @@ pub(crate) fn put_packed(out: &mut Vec<u8>, scratch: &mut Vec<u8>, field: u64, n
     }
     if !scratch.is_empty() {
         put_bytes(out, field, scratch);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Scenario: numbers of every length, at the end of the bytes and with others behind them; each of them cut short.
+    /// Guarantee: what was written is read, no byte more, and what is cut is told.
+    #[test]
+    fn numbers_of_every_length() {
+        for bits in 0..=64u32 {
+            for all in [u64::MAX, 0x9249_2492_4924_9249, 1 << 63] {
+                let value = all.checked_shr(64 - bits).unwrap_or(0);
+                let mut bytes = Vec::new();
+                put_varint(&mut bytes, value);
+                for behind in [0, 1, 9] {
+                    let longer = [&bytes[..], &vec![0xff; behind]].concat();
+                    let mut at = 0;
+                    assert_eq!((read_varint("test", &longer, &mut at, 0).unwrap(), at), (value, bytes.len()));
+                }
+                for cut in 0..bytes.len() {
+                    assert!(read_varint("test", &bytes[..cut], &mut 0, 0).is_err(), "{value} cut to {cut} bytes");
+                }
+            }
+        }
+        assert!(read_varint("test", &[0xff; 11], &mut 0, 0).is_err());
     }
 }

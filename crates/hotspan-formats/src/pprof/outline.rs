@@ -4,6 +4,7 @@ use super::FORMAT;
 use crate::decode_options::DecodeOptions;
 use crate::file_error::{FileError, Result};
 use crate::protobuf::{Content, Field, Fields};
+use crate::utf8::Neighbours;
 
 /// A message of the profile and where it starts in the file.
 pub(super) type Message<'a> = (&'a [u8], usize);
@@ -74,6 +75,7 @@ impl<'a> Outline<'a> {
         };
         let max_text_bytes = options.limits.max_text_bytes;
         let mut symbols = 0;
+        let mut table = Neighbours::new(bytes);
         let mut fields = Fields::new(FORMAT, bytes, 0);
         while let Some(field) = fields.next()? {
             match field.number {
@@ -95,7 +97,8 @@ impl<'a> Outline<'a> {
                         4 => outline.locations.push((field.bytes()?, field.offset)),
                         5 => outline.functions.push((field.bytes()?, field.offset)),
                         _ => {
-                            let text = field.text()?;
+                            let end = field.offset + field.bytes()?.len();
+                            let text = table.text(field.offset..end).map_or_else(|| field.text(), Ok)?;
                             let kept = text.floor_char_boundary(max_text_bytes);
                             outline.cut_texts += u64::from(kept < text.len());
                             outline.strings.push(&text[..kept]);

@@ -124,10 +124,11 @@ impl<'b> Column<'b> {
                 Arc::new(BooleanArray::new(flags, picked.nulls(parts.iter().map(|part| part.nulls()))))
             }
             Self::Coded { parts, texts } => {
+                let own_codes: Vec<&[i32]> = parts.iter().map(|part| part.codes.values().as_ref()).collect();
                 // A row without a text may have any code.
-                let meaning = |part: &CodedPart<'_>, row| part.meanings.get(part.codes.values()[row] as usize).copied();
-                let code = |(batch, row): &Place| meaning(&parts[*batch], *row).unwrap_or(0);
-                let codes: Vec<i32> = picked.places.iter().map(code).collect();
+                let codes = picked.converted(&own_codes, |batch, code| {
+                    parts[batch].meanings.get(code as usize).copied().unwrap_or(0)
+                });
                 let nulls = picked.nulls(parts.iter().map(|part| part.codes.nulls()));
                 Arc::new(DictionaryArray::<Int32Type>::try_new(
                     Int32Array::new(codes.into(), nulls),
@@ -194,11 +195,18 @@ impl<'p> Picked<'p> {
     }
 
     fn values<T: Copy>(&self, parts: &[&[T]]) -> Vec<T> {
+        self.converted(parts, |_, value| value)
+    }
+
+    /// The values, each converted with the number of the batch that it comes from.
+    fn converted<T: Copy>(&self, parts: &[&[T]], convert: impl Fn(usize, T) -> T) -> Vec<T> {
         let Some(runs) = &self.runs else {
-            return self.places.iter().map(|(batch, row)| parts[*batch][*row]).collect();
+            return self.places.iter().map(|(batch, row)| convert(*batch, parts[*batch][*row])).collect();
         };
         let mut values = Vec::with_capacity(self.places.len());
-        runs.iter().for_each(|(batch, rows)| values.extend_from_slice(&parts[*batch][rows.clone()]));
+        for (batch, rows) in runs {
+            values.extend(parts[*batch][rows.clone()].iter().map(|value| convert(*batch, *value)));
+        }
         values
     }
 

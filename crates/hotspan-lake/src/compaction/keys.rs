@@ -20,16 +20,46 @@ enum Word<'b> {
 impl Word<'_> {
     #[inline]
     fn at(&self, row: usize) -> u64 {
-        match self {
+        match *self {
             Self::Numbers(values) => values[row],
-            Self::Times(times, 1) => times[row] as u64 ^ (1 << 63),
-            Self::Times(times, window) => times[row].div_euclid(*window) as u64 ^ (1 << 63),
-            Self::Ids(ids, _) if ids.is_null(row) => u64::MAX,
-            Self::Ids(ids, from) => {
-                ids.value(row).get(*from..).and_then(|id| id.first_chunk()).map_or(0, |id| u64::from_be_bytes(*id))
-            }
+            Self::Times(times, window) => time_word(times[row], window),
+            Self::Ids(ids, from) => id_word(ids, from, row),
         }
     }
+
+    /// Calls for each of some rows with its word. What kind of word it is is asked once.
+    #[inline]
+    fn each<R>(&self, rows: impl Iterator<Item = R>, row_of: impl Fn(&R) -> usize, mut take: impl FnMut(R, u64)) {
+        match *self {
+            Self::Numbers(values) => rows.for_each(|row| {
+                let at = row_of(&row);
+                take(row, values[at]);
+            }),
+            Self::Times(times, window) => rows.for_each(|row| {
+                let at = row_of(&row);
+                take(row, time_word(times[at], window));
+            }),
+            Self::Ids(ids, from) => rows.for_each(|row| {
+                let at = row_of(&row);
+                take(row, id_word(ids, from, at));
+            }),
+        }
+    }
+}
+
+#[inline]
+fn time_word(time: i64, window: i64) -> u64 {
+    // Dividing takes long.
+    let windows = if window == 1 { time } else { time.div_euclid(window) };
+    windows as u64 ^ (1 << 63)
+}
+
+#[inline]
+fn id_word(ids: &FixedSizeBinaryArray, from: usize, row: usize) -> u64 {
+    if ids.is_null(row) {
+        return u64::MAX;
+    }
+    ids.value(row).get(from..).and_then(|id| id.first_chunk()).map_or(0, |word| u64::from_be_bytes(*word))
 }
 
 /// The keys of the rows of a batch, word by word from its columns: who sorts many rows mostly needs the first few words, one
@@ -91,9 +121,11 @@ impl SortKeys {
         let width = columns.words.len();
         let mut words = vec![0; columns.rows * width];
         for (offset, column) in columns.words.iter().enumerate() {
-            for (row, key) in words.chunks_exact_mut(width).enumerate() {
-                key[offset] = column.at(row);
-            }
+            column.each(
+                words.chunks_exact_mut(width).enumerate(),
+                |(row, _)| *row,
+                |(_, key), word| key[offset] = word,
+            );
         }
         Ok(Self { words, width })
     }
@@ -163,9 +195,10 @@ fn sort_from_word(rows: &mut [KeyedRow], batches: &[KeyWords<'_>], word: usize) 
     if batches.first().is_none_or(|keys| word >= keys.words.len()) {
         return;
     }
-    for row in &mut *rows {
-        let (batch, at) = row.place();
-        row.word = batches[batch].words[word].at(at);
+    // Neighbours mostly stand in one batch.
+    for of_one_batch in rows.chunk_by_mut(|a, b| a.place().0 == b.place().0) {
+        let column = &batches[of_one_batch[0].place().0].words[word];
+        column.each(of_one_batch.iter_mut(), |row| row.place().1, |row, word| row.word = word);
     }
     if !rows.is_sorted_by_key(|row| row.word) {
         // Samples of a profile come together and have the same series, window and often trace.

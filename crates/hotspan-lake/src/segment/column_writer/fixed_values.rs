@@ -207,8 +207,10 @@ impl<V: FixedValue> Values for FixedValues<V> {
         V::extend(&mut self.page, values, range, present);
         let added = &self.page[before..];
         if let Some((order, bounds)) = &mut self.bounds {
-            let ranks = || added.iter().map(|value| value.rank(*order));
-            if let (Some(least), Some(greatest)) = (ranks().min(), ranks().max()) {
+            let mut ranks = added.iter().map(|value| value.rank(*order));
+            if let Some(first) = ranks.next() {
+                let (least, greatest) =
+                    ranks.fold((first, first), |(least, greatest), rank| (least.min(rank), greatest.max(rank)));
                 bounds.add(least, greatest);
             }
         }
