@@ -1,6 +1,8 @@
 //! Decoding, whatever a request holds: off the reactor, and in turn.
 
 use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use hotspan_lake::work_threads::{BrokenOff, WorkThreads};
 use tokio::sync::{Semaphore, SemaphorePermit};
@@ -11,42 +13,74 @@ use crate::self_tracing::child_span;
 /// other's from the processor's caches.
 #[derive(Debug)]
 pub(crate) struct Decoding {
-    turns: Semaphore,
-    at_once: usize,
     threads: WorkThreads,
+    busy: Arc<AtomicUsize>,
+    turns: Semaphore,
 }
 
-/// A turn at decoding: a thread is free for it, or will be as soon as it is done with what somebody gave up waiting for.
+/// A turn for something that first brings what is to be decoded into memory: few have one at a time.
 #[derive(Debug)]
 pub(crate) struct Turn<'t> {
-    threads: &'t WorkThreads,
+    decoding: &'t Decoding,
     _permit: Option<SemaphorePermit<'t>>,
 }
 
 impl Decoding {
     pub(crate) fn start(at_once: usize) -> io::Result<Self> {
-        Ok(Self { turns: Semaphore::new(at_once), at_once, threads: WorkThreads::start("decode", at_once)? })
+        let threads = WorkThreads::start("decode", at_once)?;
+        Ok(Self { threads, busy: Arc::default(), turns: Semaphore::new(at_once) })
+    }
+
+    /// Decodes something that has come, and has room reserved for it; it begins whether or not anybody waits yet. A decoder never
+    /// panics; if one did, its sender learns that the request can't be read.
+    pub(crate) fn decode<T, D>(&self, decode: D) -> impl Future<Output = Result<T, BrokenOff>> + Send + use<T, D>
+    where
+        T: Send + 'static,
+        D: FnOnce() -> T + Send + 'static,
+    {
+        let span = child_span!("decode");
+        let busy = Arc::clone(&self.busy);
+        let decode = move || {
+            let _busy = Busy::count(busy);
+            span.in_scope(decode)
+        };
+        self.threads.run(decode)
     }
 
     /// Waits for a turn.
     pub(crate) async fn turn(&self) -> Turn<'_> {
         // Nobody closes the semaphore.
-        Turn { threads: &self.threads, _permit: self.turns.acquire().await.ok() }
+        Turn { decoding: self, _permit: self.turns.acquire().await.ok() }
     }
 
-    /// How many turns are taken.
+    /// How many are being decoded.
     pub(crate) fn busy(&self) -> usize {
-        self.at_once - self.turns.available_permits()
+        self.busy.load(Ordering::Relaxed)
     }
 }
 
 impl Turn<'_> {
-    /// Decodes something. A decoder never panics; if one did, its sender learns that the request can't be read.
+    /// Decodes something.
     pub(crate) async fn decode<T: Send + 'static>(
         &self,
         decode: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, BrokenOff> {
-        let span = child_span!("decode");
-        self.threads.run(move || span.in_scope(decode)).await
+        self.decoding.decode(decode).await
+    }
+}
+
+/// Counts one that is being decoded, for as long as it lives.
+struct Busy(Arc<AtomicUsize>);
+
+impl Busy {
+    fn count(busy: Arc<AtomicUsize>) -> Self {
+        busy.fetch_add(1, Ordering::Relaxed);
+        Self(busy)
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }

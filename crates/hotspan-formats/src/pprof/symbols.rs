@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
+use std::ops::Range;
 
 use hashbrown::HashMap;
 use hotspan_model::attribute::write_json_string;
@@ -19,10 +20,15 @@ pub(super) const MAX_AHEAD: usize = 1 << 13;
 /// The frames of every location.
 #[derive(Debug)]
 pub(super) struct Symbols {
-    /// Frames of all locations, each location's from the innermost inlined callee to its outermost caller.
+    /// The frame of each location that has one, as nearly all have; [`SEVERAL`] and an index of `several` for the others.
+    locations: IdTable<FrameIndex>,
+    several: Vec<Range<u32>>,
+    /// Frames of locations with several, each location's from the innermost inlined callee to its outermost caller.
     frames: Vec<FrameIndex>,
-    locations: IdTable<(u32, u32)>,
 }
+
+/// Marks a location that has several frames. No table has so many that an index would.
+const SEVERAL: u32 = 1 << 31;
 
 /// Rows by id. Writers number from 1 upwards, most without gaps, and then this is an array; nothing obliges them to.
 #[derive(Debug)]
@@ -93,12 +99,12 @@ impl Symbols {
         let functions = read_functions(outline, &mut texts)?;
         let expected = outline.locations.len();
         paths.reserve(expected.min(MAX_AHEAD), outline.samples.len().min(MAX_AHEAD));
-        let mut symbols =
-            Self { frames: Vec::with_capacity(expected.min(MAX_AHEAD)), locations: IdTable::with_expected(expected) };
+        let mut symbols = Self { locations: IdTable::with_expected(expected), several: Vec::new(), frames: Vec::new() };
         let folded_text = paths.frames.json(Cow::Borrowed(FOLDED));
         let mut lines: Vec<(u64, i64, i64)> = Vec::new();
         // Two bytes make a line, and each line makes a frame.
         let max_frames = outline.max_table_bytes / (FRAME_BYTES + size_of::<(u64, i64, i64)>());
+        let max_frames = max_frames.min(SEVERAL as usize);
         for message in &outline.locations {
             let (mut id, mut mapping_id, mut address, mut folded) = (0, 0, 0, false);
             lines.clear();
@@ -114,7 +120,7 @@ impl Symbols {
                     2 => mapping_id = field.unsigned()?,
                     3 => address = field.unsigned()?,
                     4 => {
-                        if symbols.frames.len() + lines.len() >= max_frames {
+                        if paths.frames.len() + lines.len() >= max_frames {
                             return Err(FileError::too_large(FORMAT, field.offset, "lines", max_frames as u64));
                         }
                         lines.push(read_line(field.message()?)?);
@@ -129,6 +135,7 @@ impl Symbols {
             let mapping = mappings.get(mapping_id).copied().unwrap_or_default();
             let attributes = if folded { folded_text } else { 0 };
             let first = symbols.frames.len() as u32;
+            let is_alone = lines.len() < 2;
             // The first line is the innermost inlined function, the last one its caller.
             for (depth, (function_id, line, column)) in lines.iter().enumerate() {
                 let function = match functions.get(*function_id) {
@@ -148,18 +155,22 @@ impl Symbols {
                 } else {
                     frame.address = mapping.normalise(address);
                 }
-                symbols.frames.push(paths.frames.add_coded(frame));
+                let frame = paths.frames.add_coded(frame);
+                if is_alone {
+                    symbols.locations.insert(id, frame);
+                } else {
+                    symbols.frames.push(frame);
+                }
             }
             if lines.is_empty() {
                 let (address, kind) = (mapping.normalise(address), mapping.kind());
-                symbols.frames.push(paths.frames.add_coded(CodedFrame {
-                    attributes,
-                    address,
-                    kind,
-                    ..mapping.frame()
-                }));
+                let frame = CodedFrame { attributes, address, kind, ..mapping.frame() };
+                symbols.locations.insert(id, paths.frames.add_coded(frame));
             }
-            symbols.locations.insert(id, (first, symbols.frames.len() as u32));
+            if !is_alone {
+                symbols.locations.insert(id, SEVERAL | symbols.several.len() as u32);
+                symbols.several.push(first..symbols.frames.len() as u32);
+            }
         }
         Ok((symbols, json))
     }
@@ -167,8 +178,12 @@ impl Symbols {
     /// The frames of a location, innermost callee first.
     #[inline]
     pub(super) fn frames_of(&self, location: u64) -> Option<&[FrameIndex]> {
-        let (first, end) = self.locations.get(location)?;
-        Some(&self.frames[*first as usize..*end as usize])
+        let frame = self.locations.get(location)?;
+        if frame & SEVERAL == 0 {
+            return Some(std::slice::from_ref(frame));
+        }
+        let Range { start, end } = self.several[(frame ^ SEVERAL) as usize].clone();
+        Some(&self.frames[start as usize..end as usize])
     }
 }
 

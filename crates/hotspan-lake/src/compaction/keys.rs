@@ -1,6 +1,7 @@
 //! Sort keys: for each row the words that its place in the table's order depends on, equally many in all rows.
 
 use arrow::array::{Array, FixedSizeBinaryArray, RecordBatch};
+use arrow::buffer::NullBuffer;
 
 use super::gather::Place;
 use crate::arrays;
@@ -13,8 +14,8 @@ enum Word<'b> {
     Numbers(&'b [u64]),
     /// Times, or the windows of a length that they lie in, so that negative ones sort first.
     Times(&'b [i64], i64),
-    /// So many bytes of ids; a missing id sorts last.
-    Ids(&'b FixedSizeBinaryArray, usize),
+    /// One of the words of each id; a missing id sorts last.
+    Ids(IdWords<'b>),
 }
 
 impl Word<'_> {
@@ -23,7 +24,7 @@ impl Word<'_> {
         match *self {
             Self::Numbers(values) => values[row],
             Self::Times(times, window) => time_word(times[row], window),
-            Self::Ids(ids, from) => id_word(ids, from, row),
+            Self::Ids(ids) => ids.at(row),
         }
     }
 
@@ -39,9 +40,9 @@ impl Word<'_> {
                 let at = row_of(&row);
                 take(row, time_word(times[at], window));
             }),
-            Self::Ids(ids, from) => rows.for_each(|row| {
+            Self::Ids(ids) => rows.for_each(|row| {
                 let at = row_of(&row);
-                take(row, id_word(ids, from, at));
+                take(row, ids.at(at));
             }),
         }
     }
@@ -54,12 +55,29 @@ fn time_word(time: i64, window: i64) -> u64 {
     windows as u64 ^ (1 << 63)
 }
 
-#[inline]
-fn id_word(ids: &FixedSizeBinaryArray, from: usize, row: usize) -> u64 {
-    if ids.is_null(row) {
-        return u64::MAX;
+/// A column of ids as words of eight bytes.
+#[derive(Debug, Clone, Copy)]
+struct IdWords<'b> {
+    words: &'b [[u8; 8]],
+    words_of_id: usize,
+    /// Which of them.
+    number: usize,
+    nulls: Option<&'b NullBuffer>,
+}
+
+impl<'b> IdWords<'b> {
+    fn of(ids: &'b FixedSizeBinaryArray, number: usize) -> Self {
+        let words_of_id = ids.value_length() as usize / 8;
+        Self { words: ids.value_data().as_chunks().0, words_of_id, number, nulls: ids.nulls() }
     }
-    ids.value(row).get(from..).and_then(|id| id.first_chunk()).map_or(0, |word| u64::from_be_bytes(*word))
+
+    #[inline]
+    fn at(&self, row: usize) -> u64 {
+        match self.nulls {
+            Some(nulls) if nulls.is_null(row) => u64::MAX,
+            _ => u64::from_be_bytes(self.words[row * self.words_of_id + self.number]),
+        }
+    }
 }
 
 /// The keys of the rows of a batch, word by word from its columns: who sorts many rows mostly needs the first few words, one
@@ -74,21 +92,21 @@ impl<'b> KeyWords<'b> {
     pub(super) fn of(table: Table, batch: &'b RecordBatch) -> Result<Self> {
         let numbers = |name| Ok::<_, LakeError>(Word::Numbers(arrays::uint64s(batch, name)?.values()));
         let times = |name, window| Ok::<_, LakeError>(Word::Times(arrays::times(batch, name)?.values(), window));
-        let ids = |name, from| Ok::<_, LakeError>(Word::Ids(arrays::ids(batch, name)?, from));
+        let ids = |name, number| Ok::<_, LakeError>(Word::Ids(IdWords::of(arrays::ids(batch, name)?, number)));
         let words = match table {
             Table::Spans => {
-                vec![ids("trace_id", 0)?, ids("trace_id", 8)?, times("start_time", 1)?, ids("span_id", 0)?]
+                vec![ids("trace_id", 0)?, ids("trace_id", 1)?, times("start_time", 1)?, ids("span_id", 0)?]
             }
             Table::Samples => vec![
                 numbers("series")?,
                 times("time", WINDOW_15S)?,
                 ids("trace_id", 0)?,
-                ids("trace_id", 8)?,
+                ids("trace_id", 1)?,
                 ids("span_id", 0)?,
                 times("time", 1)?,
             ],
-            Table::Traces => vec![times("start_time", 1)?, ids("trace_id", 0)?, ids("trace_id", 8)?],
-            Table::Profiles => vec![times("time", 1)?, ids("profile_id", 0)?, ids("profile_id", 8)?],
+            Table::Traces => vec![times("start_time", 1)?, ids("trace_id", 0)?, ids("trace_id", 1)?],
+            Table::Profiles => vec![times("time", 1)?, ids("profile_id", 0)?, ids("profile_id", 1)?],
             Table::Rollup15s | Table::Rollup1h => vec![numbers("series")?, times("time", 1)?, numbers("path")?],
             Table::Series => vec![numbers("series")?, times("time", 1)?],
             Table::Nodes | Table::Frames => vec![numbers("service_id")?, numbers("id")?, times("time", 1)?],

@@ -149,8 +149,7 @@ impl Committer {
             }
         }
         for (number, (answer, reservation)) in waiting.into_iter().enumerate() {
-            // The sender may have gone away; its data is stored all the same.
-            let _ = answer.send(result.as_ref().map(|receipts| receipts[number]).map_err(Arc::clone));
+            answer.give(result.as_ref().map(|receipts| receipts[number]).map_err(Arc::clone));
             drop(reservation);
         }
     }

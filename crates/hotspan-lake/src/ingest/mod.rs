@@ -120,7 +120,25 @@ struct Submission {
     rows: Rows,
     bytes: usize,
     reservation: Reservation,
-    answer: oneshot::Sender<std::result::Result<Receipt, Arc<LakeError>>>,
+    answer: Answer,
+}
+
+/// The end of a way to whoever waits for a receipt. Dropped without one, it says that nothing was stored.
+#[derive(Debug)]
+pub struct Answer(oneshot::Sender<std::result::Result<Receipt, Arc<LakeError>>>);
+
+impl Answer {
+    fn give(self, receipt: std::result::Result<Receipt, Arc<LakeError>>) {
+        // Who waited may be gone; what is stored stays stored.
+        let _ = self.0.send(receipt);
+    }
+}
+
+/// A way to wait for the receipt of rows that somebody else is still to make: who decodes on another thread submits from there,
+/// and who asked for that is woken once, when all is over.
+pub fn expect_receipt() -> (Answer, impl Future<Output = std::result::Result<Receipt, Arc<LakeError>>> + Send + use<>) {
+    let (answer, receipt) = oneshot::channel();
+    (Answer(answer), async { receipt.await.unwrap_or_else(|_| Err(Arc::new(LakeError::ShuttingDown))) })
 }
 
 /// The entrance to the lake.
@@ -221,14 +239,18 @@ impl Ingest {
         rows: Rows,
         reservation: Reservation,
     ) -> impl Future<Output = std::result::Result<Receipt, Arc<LakeError>>> + Send + use<> {
-        let (answer, receipt) = oneshot::channel();
+        let (answer, receipt) = expect_receipt();
+        self.submit_for(answer, tenant, rows, reservation);
+        receipt
+    }
+
+    /// The same for who waits elsewhere.
+    pub fn submit_for(&self, answer: Answer, tenant: TenantId, rows: Rows, reservation: Reservation) {
         if rows.is_empty() {
-            // Whoever waits is just below.
-            let _ = answer.send(Ok(Receipt::default()));
+            answer.give(Ok(Receipt::default()));
         } else {
             self.entrance.put(Submission { bytes: rows.size(), tenant, rows, reservation, answer });
         }
-        async { receipt.await.unwrap_or_else(|_| Err(Arc::new(LakeError::ShuttingDown))) }
     }
 }
 

@@ -145,19 +145,20 @@ mod tests {
 
     use super::*;
     use crate::error::LakeError;
-    use crate::ingest::{Receipt, Reservation};
+    use crate::ingest::{Answer, Receipt, Reservation};
     use crate::rows::Rows;
 
-    type Answer = oneshot::Receiver<Result<Receipt, Arc<LakeError>>>;
+    type Answered = oneshot::Receiver<Result<Receipt, Arc<LakeError>>>;
 
-    fn submission(bytes: usize) -> (Submission, Answer) {
+    fn submission(bytes: usize) -> (Submission, Answered) {
         let (answer, answered) = oneshot::channel();
+        let answer = Answer(answer);
         let permit = Arc::new(Semaphore::new(1)).try_acquire_owned().unwrap();
         let reservation = Reservation { permit };
         (Submission { tenant: TenantId::anonymous(), rows: Rows::default(), bytes, reservation, answer }, answered)
     }
 
-    fn put(entrance: &Entrance, sizes: &[usize]) -> Vec<Answer> {
+    fn put(entrance: &Entrance, sizes: &[usize]) -> Vec<Answered> {
         let enter = |bytes: &usize| {
             let (submission, answer) = submission(*bytes);
             entrance.put(submission);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use hotspan_formats::otlp::Outcome;
 use hotspan_formats::{ClockWindow, Limits};
 use hotspan_lake::catalog::now_nanos;
-use hotspan_lake::ingest::Reservation;
+use hotspan_lake::ingest::{Answer, Receipt, Reservation, expect_receipt};
 use hotspan_lake::rows::Rows;
 use hotspan_lake::{Ingest, Table};
 use hotspan_model::labels::{SERVICE_NAME, UNKNOWN_SERVICE};
@@ -95,16 +95,36 @@ impl RowSink {
         app: &Arc<App>,
         reservation: Reservation,
     ) -> impl Future<Output = Result<Stored, Refusal>> + Send + use<> {
-        let (profiles, samples) = (self.rows.profiles.profile_count(), self.rows.profiles.sample_count());
-        let (profile_types, cut_frames, cut_texts) = (self.profile_types, self.cut_frames, self.cut_texts);
-        let receipt = self.ingest.submit(self.tenant, self.rows, reservation);
-        let app = Arc::clone(app);
-        async move {
-            let duplicates = receipt.await?.duplicate_profiles;
-            let outcome = Outcome { accepted: profiles as u64, cut_frames, cut_texts, ..Outcome::default() };
-            app.metrics.received(SIGNAL, &outcome);
-            Ok(Stored { profiles, samples, duplicates, profile_types, cut_frames, cut_texts })
-        }
+        let (answer, receipt) = expect_receipt();
+        let (app, submitted) = (Arc::clone(app), self.submit_for(answer, reservation));
+        async move { Ok(submitted.stored(&app, receipt.await?)) }
+    }
+
+    /// Hands over what was added for who waits for the receipt.
+    fn submit_for(self, answer: Answer, reservation: Reservation) -> Submitted {
+        let stored = Stored {
+            profiles: self.rows.profiles.profile_count(),
+            samples: self.rows.profiles.sample_count(),
+            duplicates: 0,
+            profile_types: self.profile_types,
+            cut_frames: self.cut_frames,
+            cut_texts: self.cut_texts,
+        };
+        self.ingest.submit_for(answer, self.tenant, self.rows, reservation);
+        Submitted(stored)
+    }
+}
+
+/// What will have become of a request, if it is stored.
+struct Submitted(Stored);
+
+impl Submitted {
+    fn stored(self, app: &App, receipt: Receipt) -> Stored {
+        let stored = Stored { duplicates: receipt.duplicate_profiles, ..self.0 };
+        let Stored { profiles, cut_frames, cut_texts, .. } = stored;
+        let outcome = Outcome { accepted: profiles as u64, cut_frames, cut_texts, ..Outcome::default() };
+        app.metrics.received(SIGNAL, &outcome);
+        stored
     }
 }
 
@@ -136,14 +156,17 @@ pub(super) async fn store_profiles(
     let mut sink = RowSink::new(&core.ingest, &tenant, app.settings.clock(Table::Samples, now_nanos()));
     let mut room = Room::for_body(&core.ingest, body, app.settings.limits.max_bytes)?;
     let decoding_app = Arc::clone(app);
+    let (answer, receipt) = expect_receipt();
     let decode_all = move || {
         decode(&decoding_app.settings.limits, &mut sink, &mut room)?;
         let reservation = room.decoded(sink.size())?;
-        Ok::<_, Refusal>(sink.commit(&decoding_app, reservation))
+        Ok::<_, Refusal>(sink.submit_for(answer, reservation))
     };
-    // The turn is over with this line; others decode while it is stored.
-    let stored = app.decoding.turn().await.decode(decode_all).await??;
-    stored.await
+    let decoded = app.decoding.decode(decode_all);
+    // Nothing wakes this task in between. What can't be decoded has no receipt, and says why below.
+    let receipt = receipt.await;
+    let submitted = decoded.await??;
+    Ok(submitted.stored(app, receipt?))
 }
 
 /// Takes in profiles that were fetched; says how many samples they had.

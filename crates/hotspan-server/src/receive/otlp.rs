@@ -14,12 +14,12 @@ use hotspan_formats::otlp::response::{Format, Status, profiles_response, trace_r
 use hotspan_formats::otlp::{Outcome, decode_profiles, decode_traces};
 use hotspan_lake::Table;
 use hotspan_lake::catalog::now_nanos;
-use hotspan_lake::ingest::Reservation;
+use hotspan_lake::ingest::{Reservation, expect_receipt};
 use hotspan_lake::rejected::{Rejected, RejectedItems};
 use hotspan_lake::rows::{Rows, SpanRows};
 use hotspan_model::TenantId;
 use http::{HeaderValue, header};
-use tracing::{Instrument, warn};
+use tracing::{Span, warn};
 
 use super::not_here::{other_signal, unknown_path, wrong_method};
 use super::{Arrived, Intake, Refusal, Room, tenant_of};
@@ -126,6 +126,8 @@ async fn store(
     let clock = app.settings.clock(signal.table(), now_nanos());
     let latest = clock.latest();
     let limits = Limits { clock, ..app.settings.limits.clone() };
+    let (answer, receipt) = expect_receipt();
+    let request_span = Span::current();
     let decode = move || {
         let limits = &limits;
         let (message, codec) = (unpacking.unpack(limits.max_bytes)?, unpacking.codec);
@@ -135,10 +137,15 @@ async fn store(
             Signal::Profiles => decode_profile_rows(&message, codec, limits, &ingest, &owner)?,
         };
         let reservation = room.decoded(rows.size())?;
-        Ok::<_, Refusal>((outcome, ingest.submit(owner, rows, reservation)))
+        ingest.submit_for(answer, owner, rows, reservation);
+        Ok::<_, Refusal>((outcome, request_span.in_scope(|| child_span!("commit"))))
     };
-    let (outcome, stored) = app.decoding.turn().await.decode(decode).await??;
-    stored.instrument(child_span!("commit")).await?;
+    let decoded = app.decoding.decode(decode);
+    // Nothing wakes this task in between. What can't be decoded has no receipt, and says why below.
+    let receipt = receipt.await;
+    let (outcome, commit) = decoded.await??;
+    drop(commit);
+    receipt?;
     note_rejected(core.engine.lake().rejected(), &tenant, signal, &outcome, latest);
     Ok(outcome)
 }
