@@ -42,12 +42,17 @@ test('an empty store says how to fill it, and the page fills', async () => {
   }
 });
 
-// Scenario: a question typed with the help of completion, then one for a metric.
-// Guarantee: attributes and values that are stored are offered and taken with Tab; a metric is drawn as lines.
+// Scenario: a question typed with the help of completion, faster than the page draws, then one for a metric.
+// Guarantee: attributes and values that are stored are offered and taken with Tab, and what is typed next comes behind them; a
+// metric is drawn as lines.
 test('completion knows what is stored, and metrics are drawn', async () => {
   const page = await openPage(browser, 'traces');
   await settle(page);
   const field = page.getByLabel('TraceQL question');
+  await page.evaluate(() => {
+    const draw = window.requestAnimationFrame.bind(window);
+    window.requestAnimationFrame = (frame) => draw(() => setTimeout(frame, 100));
+  });
   await field.fill('');
   await field.pressSequentially('{ resource.service.na');
   await page.getByRole('option', { name: 'resource.service.name', exact: true }).waitFor();

@@ -24,12 +24,21 @@ export function QueryEditor({ value, onRun, range, error }: Props) {
   const [focused, setFocused] = useState(false);
   const [dismissed, setDismissed] = useState(false);
   const [chosen, setChosen] = useState(0);
+  // Where the caret goes once what was taken from the list is in the text.
+  const caretBehind = useRef<number | null>(null);
   useEffect(() => setDraft(value), [value]);
   useLayoutEffect(() => {
     // Grow with the text: a long question must be visible as a whole.
     const element = area.current!;
     element.style.height = '0';
     element.style.height = `${element.scrollHeight + 2}px`;
+    // Before another key is read: later, it would go back behind what was typed meanwhile.
+    const at = caretBehind.current;
+    if (at !== null) {
+      caretBehind.current = null;
+      element.setSelectionRange(at, at);
+      setCaret(at);
+    }
   }, [draft]);
   const wanted = useMemo(() => wantedAt(draft, caret), [draft, caret]);
   const tags = useAnswer(focused ? `tags|${range.fromMs}` : null, (signal) => readTags(range, signal));
@@ -45,12 +54,10 @@ export function QueryEditor({ value, onRun, range, error }: Props) {
     const needsSpace = wanted.what === 'attribute' && !text.endsWith('.') ? ' ' : '';
     const next = draft.slice(0, wanted.from) + text + needsSpace + draft.slice(caret);
     const at = wanted.from + text.length + needsSpace.length;
+    // What was typed whole already changes nothing, and the caret is behind it.
+    caretBehind.current = next === draft ? null : at;
     setDraft(next);
     setChosen(0);
-    requestAnimationFrame(() => {
-      area.current?.setSelectionRange(at, at);
-      setCaret(at);
-    });
   };
   return (
     <form
